@@ -14,7 +14,7 @@ import type { ModuleSchema } from "#platform/mongo/migrations";
 import type { Uses } from "#platform/uses";
 
 export const sessionLifeMs = 12 * 3_600_000;
-export const codeLifeMs = 5 * 60_000;
+const codeLifeMs = 5 * 60_000;
 /** Limits the sessions of one key or one operator. Beyond it the oldest ones end. */
 const maxSessions = 100;
 
@@ -109,8 +109,9 @@ export function createSessions({ mongo, clock }: Uses<"mongo" | "clock">) {
     },
 
     /** Issues a code that begins one session within five minutes. */
-    async issueCode(subjectOf: SubjectOf): Promise<string> {
-      return (await insert("code", codeLifeMs, subjectOf)).secret;
+    async issueCode(subjectOf: SubjectOf): Promise<{ code: string; expiresAt: Date }> {
+      const { secret: code, expiresAt } = await insert("code", codeLifeMs, subjectOf);
+      return { code, expiresAt };
     },
 
     /** Redeems a one-time code; returns its subject. */

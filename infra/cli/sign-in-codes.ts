@@ -32,10 +32,9 @@ export async function issueSignInCodes(demo: Demo, origin: string): Promise<Sign
   try {
     const sessions = createSessions({ mongo, clock: systemClock });
     const { name, seal } = operator;
-    return {
-      account: await sessions.issueCode(() => ({ kind: "account", account: demo.accountId, key: key.id })),
-      operator: await sessions.issueCode((secret) => ({ kind: "operator", operator: name, sealed: seal(secret) })),
-    };
+    const ofAccount = await sessions.issueCode(() => ({ kind: "account", account: demo.accountId, key: key.id }));
+    const ofOperator = await sessions.issueCode((code) => ({ kind: "operator", operator: name, sealed: seal(code) }));
+    return { account: ofAccount.code, operator: ofOperator.code };
   } finally {
     await mongo.close();
   }

@@ -84,17 +84,17 @@ export function createTrafficCounter() {
   };
 }
 
+type Times = Record<string, number>;
 type UpstreamCounts = ReadonlyMap<string, UpstreamCount>;
 
 function readFields(stored: Readonly<Record<string, string>>): UpstreamCounts {
-  const found = new Map<string, { -readonly [Name in keyof UpstreamCount]: UpstreamCount[Name] }>();
+  const found = new Map<string, Record<"attempts" | "failed", number> & Record<"firstToken" | "total", Times>>();
   for (const [field, value] of Object.entries(stored)) {
     const [upstream = "", name, bucket] = field.split(" ");
-    const count = found.get(upstream) ?? { ...noAttempts };
+    const count = found.get(upstream) ?? { attempts: 0, failed: 0, firstToken: {}, total: {} };
     found.set(upstream, count);
     if (name === "attempts" || name === "failed") count[name] = Number(value);
-    else if ((name === "firstToken" || name === "total") && bucket)
-      count[name] = { ...count[name], [bucket]: Number(value) };
+    else if ((name === "firstToken" || name === "total") && bucket) count[name][bucket] = Number(value);
   }
   return found;
 }
@@ -188,7 +188,7 @@ export const sumOf = (points: readonly TrafficCount[]): TrafficCount => ({
 const noAttempts: UpstreamCount = { attempts: 0, failed: 0, firstToken: {}, total: {} };
 
 function addBuckets(one: Buckets, other: Buckets): Buckets {
-  const sum: Record<string, number> = { ...one };
+  const sum: Times = { ...one };
   for (const [bucket, times] of Object.entries(other)) sum[bucket] = (sum[bucket] ?? 0) + times;
   return sum;
 }

@@ -115,7 +115,7 @@ test("a one-time link signs in without a word in any address that a server sees,
   const sessions = createSessions({ mongo, clock: systemClock });
   const customer = await service.account("5.00");
   const { data } = await service.admin<{ data: { id: string }[] }>("GET", `/accounts/${customer.id}/keys`);
-  const code = await sessions.issueCode(() => ({ kind: "account", account: customer.id, key: data[0]?.id ?? "" }));
+  const { code } = await sessions.issueCode(() => ({ kind: "account", account: customer.id, key: data[0]?.id ?? "" }));
   const { page, requests } = await browser.open(service.baseUrl);
   await page.goto(`/dashboard#code=${code}`);
   await page.getByRole("navigation").first().waitFor();

@@ -23,7 +23,7 @@ const ofKey = (key: string) => (): Subject => ({ kind: "account", account: "acct
 
 test("a one-time code that is used many times at once, through two instances, begins one session", async () => {
   const { a, b } = await startBoth();
-  const code = await a.issueCode(ofKey("key_code"));
+  const { code } = await a.issueCode(ofKey("key_code"));
   expect(await a.find(code)).toBeUndefined();
   const redeemed = await Promise.all(times(20, (at) => (at % 2 ? a : b).redeemCode(code)));
   const subject = expect.objectContaining({ kind: "account", account: "acct_1", key: "key_code" });
@@ -33,7 +33,8 @@ test("a one-time code that is used many times at once, through two instances, be
 
 test("a one-time code ends after five minutes", async () => {
   const { a, clock } = await startBoth();
-  const [early, late] = [await a.issueCode(ofKey("key_early")), await a.issueCode(ofKey("key_late"))];
+  const { code: early } = await a.issueCode(ofKey("key_early"));
+  const { code: late } = await a.issueCode(ofKey("key_late"));
   clock.later(4 * minuteMs);
   expect(await a.redeemCode(early)).toMatchObject({ key: "key_early" });
   clock.later(minuteMs);

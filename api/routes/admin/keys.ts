@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { codeLifeMs } from "#sessions";
-import { fields, tag, unixSecondsOfMs } from "../../http/fields.ts";
+import { fields, tag, unixSeconds } from "../../http/fields.ts";
 import { found, listOf, pageQuery, readPage } from "../../http/page.ts";
 import { key, keyPatch, keyWithSecret, listedKey, newKey, withSpent } from "../key-object.ts";
 import { idOf, route } from "./route.ts";
@@ -12,7 +11,7 @@ const signInLink = fields({
   object: tag("sign_in_link"),
   account: z.string(),
   url: z.string().describe("Signs in to the dashboard with the rights of the key"),
-  expires_at: unixSecondsOfMs,
+  expires_at: unixSeconds,
 }).meta({ id: "SignInLink" });
 
 export const keyRoutes = [
@@ -73,10 +72,9 @@ export const keyRoutes = [
     params: ofKey,
     answers: { 201: "The link" },
     answer: signInLink,
-    async handle({ keys, sessions, publicUrl, clock }, { params: { id } }) {
+    async handle({ keys, sessions, publicUrl }, { params: { id } }) {
       const { account } = found(await keys.validKey(id), "valid key");
-      const expiresAt = clock.now() + codeLifeMs;
-      const code = await sessions.issueCode(() => ({ kind: "account", account, key: id }));
+      const { code, expiresAt } = await sessions.issueCode(() => ({ kind: "account", account, key: id }));
       // Servers and their logs do not see a fragment.
       return { account, url: `${publicUrl()}/dashboard#code=${code}`, expiresAt };
     },

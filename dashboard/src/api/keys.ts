@@ -8,6 +8,8 @@ export type NewKey = components["schemas"]["NewKey"];
 export type KeyPatch = components["schemas"]["KeyPatch"];
 export type KeyWithSecret = components["schemas"]["NewKeyWithSecret"];
 
+export const nameOf = ({ name, prefix }: Pick<Key, "name" | "prefix">): string => name ?? prefix;
+
 /** Revoked and expired keys cannot be used again. */
 export const isOver = ({ revoked_at, expires_at }: Pick<Key, "revoked_at" | "expires_at">, nowMs: number): boolean =>
   revoked_at !== null || (expires_at !== null && expires_at * 1000 <= nowMs);

@@ -16,11 +16,13 @@ export function priceName(key: string): string {
   return limit === undefined ? name : `${name}, above ${Number(limit).toLocaleString("en-US")} tokens`;
 }
 
+export const unitName = (unit: string): string => unit.replaceAll("_", " ");
+
 export const priceRows = (model: Pick<Model, "x_pricing">): readonly PriceRow[] =>
   Object.entries(model.x_pricing).map(([key, { unit, list_usd, elite_usd }]) => ({
     key,
     name: priceName(key),
-    unit: unit.replaceAll("_", " "),
+    unit: unitName(unit),
     listUsd: list_usd,
     eliteUsd: elite_usd,
   }));

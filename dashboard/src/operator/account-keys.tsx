@@ -1,7 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError, unwrap } from "../api/client.ts";
-import { isOver } from "../api/keys.ts";
+import { isOver, nameOf } from "../api/keys.ts";
 import { queryClient } from "../api/query-client.ts";
 import { BudgetBar } from "../components/budget.tsx";
 import { Button } from "../components/button.tsx";
@@ -21,7 +21,6 @@ import { Id } from "./links.tsx";
 import { PagedTable } from "./paged-table.tsx";
 
 const reread = () => void queryClient.invalidateQueries({ queryKey: ["admin", "keys"] });
-const nameOf = ({ name, prefix }: Pick<Key, "name" | "prefix">) => name ?? prefix;
 
 type Dialogs = { readonly kind: "new" } | { readonly kind: "edit" | "revoke" | "sign in"; readonly key: Key };
 

@@ -107,7 +107,7 @@ function Details({ account }: { readonly account: Shown }) {
   );
 }
 
-/** What the account spent, and when it called last. */
+/** The spend of the account, and the time of its last call. */
 function Spend({ filter }: { readonly filter: ServiceUsageFilter & { readonly account: string } }) {
   const { account } = filter;
   const usage = useQuery(serviceUsageQuery({ ...filter, groupBy: "day,model" }));

@@ -41,7 +41,6 @@ export interface ServiceUsageFilter {
   readonly to: string;
   /** Ids separated by commas. */
   readonly account?: string;
-  readonly model?: string;
 }
 
 /** Sums that MongoDB adds up for each request, so they are read once and not refreshed. */

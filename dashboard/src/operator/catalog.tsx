@@ -12,7 +12,7 @@ import { SwitchButtons } from "../components/switch-buttons.tsx";
 import { Table } from "../components/table.tsx";
 import { useChoice } from "../components/use-choice.ts";
 import { count } from "../lib/format.ts";
-import { priceName } from "../lib/prices.ts";
+import { priceName, unitName } from "../lib/prices.ts";
 import { useNow } from "../lib/time.ts";
 import { usdText } from "../lib/usd.ts";
 import { type CatalogModel, catalogQuery, type Upstream, upstreamsQuery } from "./api.ts";
@@ -125,7 +125,10 @@ function Models({
                 wide: true,
               },
               { header: "State", cell: (model) => <ModelState model={model} /> },
-              { header: "Price", cell: ({ pricing }) => <Prices lines={priceLines(pricing)} /> },
+              {
+                header: "Price",
+                cell: ({ pricing }) => <Prices lines={linesOf(pricing, ({ list_usd: usd }) => usd)} />,
+              },
               {
                 header: "Upstreams, in order",
                 cell: (model) => (
@@ -140,7 +143,7 @@ function Models({
                           )}
                         </span>
                         {cost ? (
-                          <Prices lines={costLines(cost)} what="costs" />
+                          <Prices lines={linesOf(cost, ({ usd }) => usd)} what="costs" />
                         ) : (
                           <span className="text-xs text-muted">Cost not known</span>
                         )}
@@ -164,11 +167,11 @@ function Models({
 }
 
 type Line = readonly [name: string, unit: string, usd: string];
-const priceLines = (pricing: CatalogModel["pricing"]): readonly Line[] =>
-  Object.entries(pricing).map(([key, { unit, list_usd: usd }]) => [priceName(key), unitName(unit), usd]);
-const costLines = (cost: NonNullable<CatalogModel["upstreams"][number]["cost"]>): readonly Line[] =>
-  Object.entries(cost).map(([key, { unit, usd }]) => [priceName(key), unitName(unit), usd]);
-const unitName = (unit: string) => unit.replaceAll("_", " ");
+const linesOf = <Price extends { readonly unit: string }>(
+  prices: Readonly<Record<string, Price>>,
+  usdOf: (price: Price) => string,
+): readonly Line[] =>
+  Object.entries(prices).map(([key, price]) => [priceName(key), unitName(price.unit), usdOf(price)]);
 
 /** More are in the title. */
 const shownLines = 2;

@@ -38,7 +38,7 @@ export const operatorRoutes = [
   createRoute({
     getParentRoute,
     path: "/operator/usage",
-    validateSearch: texts("days", "by", "show", "as", "model"),
+    validateSearch: texts("days", "by", "show", "as"),
     component: lazyRouteComponent(
       loaded(() => import("./usage.tsx")),
       "OperatorUsage",

@@ -31,7 +31,7 @@ const options = (Object.keys(quantities) as (keyof typeof quantities)[]).map((va
   label: quantities[value].label,
 }));
 
-export interface Sums extends Pick<ServiceUsage, "calls" | "failed"> {
+export interface Sums extends Pick<ServiceUsage, "calls" | "failed" | "input_tokens" | "output_tokens"> {
   readonly charged: bigint;
   readonly upstream: bigint;
   readonly unpriced: bigint;
@@ -43,12 +43,14 @@ export const sumsOf = (rows: readonly ServiceUsage[]): Sums =>
     (sum, row) => ({
       calls: sum.calls + row.calls,
       failed: sum.failed + row.failed,
+      input_tokens: sum.input_tokens + row.input_tokens,
+      output_tokens: sum.output_tokens + row.output_tokens,
       charged: sum.charged + toNano(row.cost_usd),
       upstream: sum.upstream + toNano(row.upstream_cost_usd),
       unpriced: sum.unpriced + toNano(row.unpriced_usd),
       margin: sum.margin + toNano(row.margin_usd),
     }),
-    { calls: 0, failed: 0, charged: 0n, upstream: 0n, unpriced: 0n, margin: 0n },
+    { calls: 0, failed: 0, input_tokens: 0, output_tokens: 0, charged: 0n, upstream: 0n, unpriced: 0n, margin: 0n },
   );
 
 /** The margin as a part of the charges whose upstream cost is known. */

@@ -1,5 +1,4 @@
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
 import { DownloadCsv } from "../components/download-csv.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Page } from "../components/page.tsx";
@@ -9,12 +8,11 @@ import { Table } from "../components/table.tsx";
 import { useChoice } from "../components/use-choice.ts";
 import { count, daysBefore } from "../lib/format.ts";
 import { useToday } from "../lib/time.ts";
-import { type ServiceUsage, type ServiceUsageFilter, serviceUsageQuery } from "./api.ts";
+import { fromNano } from "../lib/usd.ts";
+import { type ServiceUsageFilter, serviceUsageQuery } from "./api.ts";
 import { AccountLink } from "./links.tsx";
 import { Section } from "./overview-parts.tsx";
-import { marginShare, sumsOf, UsageSection } from "./usage-section.tsx";
-
-const route = getRouteApi("/operator/usage");
+import { marginShare, type Sums, sumsOf, UsageSection } from "./usage-section.tsx";
 
 const spans = [
   { value: "1", label: "Today" },
@@ -28,13 +26,12 @@ const groups = [
   { value: "account", label: "By account" },
 ] as const;
 
-/** What accounts were charged, what upstreams cost, and the margin between them. */
+/** The charges of accounts, the costs of upstreams, and the margin between them. */
 export function OperatorUsage() {
-  const { model } = route.useSearch();
   const [days, setDays] = useChoice("days", spans, "30");
   const [by, setBy] = useChoice("by", groups, "model");
   const to = useToday();
-  const filter = { from: daysBefore(to, Number(days) - 1), to, ...(model && { model }) };
+  const filter = { from: daysBefore(to, Number(days) - 1), to };
   return (
     <Page
       title="Usage"
@@ -55,66 +52,76 @@ export function OperatorUsage() {
 /** More are in the file, and in the admin interface. */
 const shownRows = 100;
 
+interface Group {
+  readonly name: string;
+  readonly sums: Sums;
+}
+
+const byCharge = (one: Group, other: Group) => Number(other.sums.charged - one.sums.charged);
+
 function ByGroup({ filter, by }: { readonly filter: ServiceUsageFilter; readonly by: "model" | "account" }) {
-  const query = useQuery(serviceUsageQuery({ ...filter, groupBy: by }));
+  // Those of models are the sums of the chart's days, which are read already.
+  const query = useQuery(serviceUsageQuery({ ...filter, groupBy: by === "model" ? "day,model" : "account" }));
   const title = by === "model" ? "Models" : "Accounts";
-  const nameOf = (row: ServiceUsage) => row[by] ?? "Not known";
   return (
     <QueryView query={query}>
-      {({ data: rows }) =>
-        rows.length === 0 ? (
-          <EmptyState title="No calls in this period">
-            <p>They are counted here within a minute.</p>
-          </EmptyState>
-        ) : (
+      {({ data }) => {
+        const named = Map.groupBy(data, (row) => row[by] ?? "Not known");
+        const groups = [...named].map(([name, rows]) => ({ name, sums: sumsOf(rows) })).toSorted(byCharge);
+        if (groups.length === 0)
+          return (
+            <EmptyState title="No calls in this period">
+              <p>They are counted here within a minute.</p>
+            </EmptyState>
+          );
+        return (
           <Section
             title={title}
             note={
               <DownloadCsv
                 name={`usage-by-${by}-${filter.from}-${filter.to}.csv`}
-                rows={rows}
+                rows={groups}
                 columns={{
-                  [by]: nameOf,
-                  calls: ({ calls }) => calls,
-                  failed: ({ failed }) => failed,
-                  input_tokens: (row) => row.input_tokens,
-                  output_tokens: (row) => row.output_tokens,
-                  cost_usd: (row) => ({ usd: row.cost_usd }),
-                  upstream_cost_usd: (row) => ({ usd: row.upstream_cost_usd }),
-                  unpriced_usd: (row) => ({ usd: row.unpriced_usd }),
-                  margin_usd: (row) => ({ usd: row.margin_usd }),
+                  [by]: ({ name }) => name,
+                  calls: ({ sums }) => sums.calls,
+                  failed: ({ sums }) => sums.failed,
+                  input_tokens: ({ sums }) => sums.input_tokens,
+                  output_tokens: ({ sums }) => sums.output_tokens,
+                  cost_usd: ({ sums }) => ({ usd: fromNano(sums.charged) }),
+                  upstream_cost_usd: ({ sums }) => ({ usd: fromNano(sums.upstream) }),
+                  unpriced_usd: ({ sums }) => ({ usd: fromNano(sums.unpriced) }),
+                  margin_usd: ({ sums }) => ({ usd: fromNano(sums.margin) }),
                 }}
               />
             }
           >
             <Table
               caption={title}
-              rows={rows.slice(0, shownRows)}
-              rowKey={nameOf}
+              rows={groups.slice(0, shownRows)}
+              rowKey={({ name }) => name}
               columns={[
                 {
                   header: by === "model" ? "Model" : "Account",
-                  cell: (row) =>
-                    by === "account" && row.account ? <AccountLink id={row.account} /> : <span>{nameOf(row)}</span>,
+                  cell: ({ name }) => (by === "account" ? <AccountLink id={name} /> : <span>{name}</span>),
                   wide: true,
                 },
-                { header: "Calls", cell: ({ calls }) => count(calls), numeric: true },
-                { header: "Failed", cell: ({ failed }) => count(failed), numeric: true },
-                { header: "Charged", usd: (row) => row.cost_usd },
-                { header: "Upstream cost", usd: (row) => row.upstream_cost_usd },
-                { header: "Cost not known", usd: (row) => row.unpriced_usd },
-                { header: "Margin", usd: (row) => row.margin_usd },
-                { header: "Margin, %", cell: (row) => marginShare(sumsOf([row])), numeric: true },
+                { header: "Calls", cell: ({ sums }) => count(sums.calls), numeric: true },
+                { header: "Failed", cell: ({ sums }) => count(sums.failed), numeric: true },
+                { header: "Charged", usd: ({ sums }) => fromNano(sums.charged) },
+                { header: "Upstream cost", usd: ({ sums }) => fromNano(sums.upstream) },
+                { header: "Cost not known", usd: ({ sums }) => fromNano(sums.unpriced) },
+                { header: "Margin", usd: ({ sums }) => fromNano(sums.margin) },
+                { header: "Margin, %", cell: ({ sums }) => marginShare(sums), numeric: true },
               ]}
             />
-            {rows.length > shownRows && (
+            {groups.length > shownRows && (
               <p className="text-muted">
-                The {shownRows} largest of {count(rows.length)}; the file has all.
+                The {shownRows} largest of {count(groups.length)}; the file has all.
               </p>
             )}
           </Section>
-        )
-      }
+        );
+      }}
     </QueryView>
   );
 }

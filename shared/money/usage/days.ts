@@ -13,6 +13,7 @@ import {
   dayDefinition,
   groupFields,
   replaceRows,
+  rowsBetween,
   type StoredTagDay,
   type StoredUsageDay,
   tagDayDefinition,
@@ -62,7 +63,7 @@ export function createUsageDays(deps: MoneyDeps) {
     ] as const) {
       const group = Object.fromEntries(fields.map((field) => [field, `$${field}`]));
       const pipeline = [
-        { $match: hours.rowsBetween(firstHourOf(day), firstHourOf(daysLater(day, 1))) },
+        { $match: rowsBetween("hour", firstHourOf(day), firstHourOf(daysLater(day, 1))) },
         { $set: { unpriced: unpricedCost } },
         ...sumRows(group, [...counts, ...amounts]),
         ...replaceRows(into, { day }, rowsOfDay(day), { version, all: true, group: fields }),
@@ -72,7 +73,7 @@ export function createUsageDays(deps: MoneyDeps) {
     }
   }
 
-  const rowsOfDay = (day: string) => ({ _id: { $gte: { day }, $lt: { day: daysLater(day, 1) } } }) as object;
+  const rowsOfDay = (day: string) => rowsBetween("day", day, daysLater(day, 1));
 
   /** Makes the rows of a day final and adds them to the sums of their keys' month. */
   async function closeDay(day: string): Promise<void> {

@@ -5,7 +5,7 @@ import type { MoneyDeps } from "../deps.ts";
 import type { createMovements } from "../movements.ts";
 import { daysLater, monthOfDay } from "./dates.ts";
 import type { DayState } from "./days.ts";
-import type { StoredUsageDay } from "./rows.ts";
+import { rowsBetween, type StoredUsageDay } from "./rows.ts";
 
 const creditOf = (account: string, day: string): string => `byok:${account}:${day}`;
 
@@ -46,8 +46,8 @@ export function createFeeCredits(
   const isDue = { closed: true, feesCredited: { $exists: false } } as const;
 
   async function accountsWithFees(day: string): Promise<string[]> {
-    const rows = { _id: { $gte: { day }, $lt: { day: daysLater(day, 1) } }, byokFees: { $ne: 0n, $exists: true } };
-    const found = days.aggregate<{ _id: string }>([{ $match: rows as object }, { $group: { _id: "$account" } }], {
+    const rows = { ...rowsBetween("day", day, daysLater(day, 1)), byokFees: { $ne: 0n, $exists: true } };
+    const found = days.aggregate<{ _id: string }>([{ $match: rows }, { $group: { _id: "$account" } }], {
       ...longRunning,
       ...scatter("usage days"),
     });

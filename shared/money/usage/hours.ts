@@ -10,6 +10,7 @@ import {
   groupFields,
   hourDefinition,
   replaceRows,
+  rowsBetween,
   type StoredTagHour,
   type StoredUsageHour,
   tagGroupFields,
@@ -63,10 +64,6 @@ export function createUsageHours(
   const startsAt = (hour: string) => new Date(startOfHour(hour));
   const endsAt = (hour: string) => new Date(startOfHour(hour) + hourMs);
   const inHour = (hour: string) => ({ createdAt: { $gte: startsAt(hour), $lt: endsAt(hour) } });
-  /** Matches the rows of a range of hours; `until` is exclusive. */
-  const rowsBetween = (from: string, until: string) =>
-    ({ _id: { $gte: { hour: from }, $lt: { hour: until } } }) as object;
-
   async function countEntries(hour: string, session: ClientSession): Promise<number> {
     const count = { count: "ledger", query: inHour(hour), hint: timeIndex, readConcern: { level: "majority" } };
     const command = { ...count, ...job };
@@ -88,7 +85,7 @@ export function createUsageHours(
       const claimed = await stateOf.findOneAndUpdate({ _id: hour }, claim, { upsert: true, returnDocument: "before" });
       const version = (claimed?.version ?? 0) + 1;
       const all = claimed != null && (claimed.entries == null || claimed.tagged !== claimed.version);
-      const rows = rowsBetween(hour, hoursLater(hour, 1));
+      const rows = rowsBetween("hour", hour, hoursLater(hour, 1));
       const replacing = { version, all };
       // The same session sees at least the entries that were counted.
       const options = { session, allowDiskUse: true, readConcern: { level: "majority" }, ...job } as const;
@@ -176,7 +173,7 @@ export function createUsageHours(
     await stateOf.deleteMany({ _id: { $lt: hour } });
   }
 
-  return { collection, tagRows, rowsBetween, nextHour, makeBetween, makeOpen, settledSince, removeBefore };
+  return { collection, tagRows, nextHour, makeBetween, makeOpen, settledSince, removeBefore };
 }
 
 export type UsageHours = ReturnType<typeof createUsageHours>;

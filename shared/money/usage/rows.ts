@@ -34,7 +34,7 @@ const row = {
   byokFees: { type: BigInt },
   /** The amount that prompt caches took off the cost. Missing in rows that an earlier version wrote. */
   saved: { type: BigInt },
-  /** What upstreams charge us. Missing in rows that an earlier version wrote, as is the next field. */
+  /** The charges of upstreams. Missing in rows that an earlier version wrote, as is the next field. */
   upstreamCost: { type: BigInt },
   /** The part of the cost from uploads, and from calls whose upstream's charge is not known: see `unpricedCost`. */
   unpriced: { type: BigInt },
@@ -44,6 +44,10 @@ const row = {
 export const counts = ["entries", "calls", "failed", "cancelled", "input", "output", "cached", "units"] as const;
 /** In nano-USD. */
 export const amounts = ["cost", "saved", "byokList", "byokFees", "upstreamCost", "unpriced"] as const;
+
+/** Matches the rows of a period of all accounts: their ids begin with it. `until` is exclusive. */
+export const rowsBetween = (unit: "day" | "hour", from: string, until: string) =>
+  ({ _id: { $gte: { [unit]: from }, $lt: { [unit]: until } } }) as object;
 
 /** Nothing is known of the upstreams' charges in rows that an earlier version wrote. */
 export const unpricedCost = { $ifNull: ["$unpriced", "$cost"] };

@@ -2,8 +2,8 @@ import { type Collection, mongo } from "mongoose";
 import { invalidValue } from "#errors";
 import { scatter } from "#platform/mongo/collection";
 import { daysLater, firstHourOf } from "./dates.ts";
-import { type StoredUsageDay, type StoredUsageHour, unpricedCost } from "./rows.ts";
-import { type FoundUsage, summed, sumsOf, type UsageSums, withDay } from "./views.ts";
+import { rowsBetween, type StoredUsageDay, type StoredUsageHour, unpricedCost } from "./rows.ts";
+import { type FoundUsage, firstOpenDay, summed, sumsOf, type UsageSums, withDay } from "./views.ts";
 
 export const serviceUsageGroups = ["day", "model", "account"] as const;
 export type ServiceUsageGroup = (typeof serviceUsageGroups)[number];
@@ -19,7 +19,7 @@ export interface ServiceUsageQuery {
 }
 
 export interface ServiceUsageSums extends UsageSums {
-  /** What the upstreams charge us. Zero for calls with own provider keys. */
+  /** The charges of upstreams. Zero for calls with own provider keys. */
   readonly upstreamCostNanoUsd: bigint;
   /** The part of the cost from uploads, and from calls whose upstream's charge is not known. */
   readonly unpricedNanoUsd: bigint;
@@ -60,13 +60,10 @@ export function createServiceUsage(deps: {
   const { days, hours, lastClosed } = deps;
   return async ({ from, to, accounts, model, groupBy, limit }: ServiceUsageQuery): Promise<ServiceUsageRow[]> => {
     const closed = await lastClosed();
-    const open = closed >= from ? daysLater(closed, 1) : from;
+    const open = firstOpenDay(closed, from);
     const end = daysLater(to, 1);
-    // Their ids begin with the period, and are in an index for all accounts.
     const between = (unit: "day" | "hour", first: string, until: string) =>
-      accounts
-        ? { account: { $in: accounts }, [unit]: { $gte: first, $lt: until } }
-        : { _id: { $gte: { [unit]: first }, $lt: { [unit]: until } } };
+      accounts ? { account: { $in: accounts }, [unit]: { $gte: first, $lt: until } } : rowsBetween(unit, first, until);
     const filter = model === undefined ? {} : { model };
     const ofDays = { ...between("day", from, open < end ? open : end), ...filter };
     const ofHours = { ...between("hour", firstHourOf(open), firstHourOf(end)), ...filter };

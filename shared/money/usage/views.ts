@@ -131,6 +131,9 @@ const subtractTagged = {
 
 export const withDay = { $set: { day: { $substrBytes: ["$hour", 0, "2026-11-23".length] } } };
 
+/** The first day of a period that is not final, and for which there are only hours. `closed` is the last final day. */
+export const firstOpenDay = (closed: string, from: string): string => (closed >= from ? daysLater(closed, 1) : from);
+
 /** Sums rows of days and hours, whose number depends on keys, models, endpoints and tags rather than on calls. */
 export function createUsageViews({ days, hours, tagDays, tagHours, ofLedger, lastClosed }: Deps) {
   const plainRows = { days, hours } as const;
@@ -143,8 +146,7 @@ export function createUsageViews({ days, hours, tagDays, tagHours, ofLedger, las
   /** Matches the rows of a period: the days that are final, and hours for the others. */
   async function periodOf({ from, to, groupBy }: UsageQuery): Promise<{ days?: object; hours: object }> {
     if (from.includes("T") || groupBy.includes("hour")) return { hours: inHours(from, to) };
-    const closed = await lastClosed();
-    const open = closed >= from ? daysLater(closed, 1) : from;
+    const open = firstOpenDay(await lastClosed(), from);
     return { days: { day: { $gte: from, $lte: to, $lt: open } }, hours: inHours(firstHourOf(open), to) };
   }
 

@@ -1,4 +1,4 @@
-import { isOver, type Key } from "../../api/keys.ts";
+import { isOver, type Key, nameOf } from "../../api/keys.ts";
 import { useAccountSession } from "../../api/session.ts";
 import { Badge } from "../../components/badge.tsx";
 import { BudgetBar } from "../../components/budget.tsx";
@@ -13,8 +13,6 @@ interface Props {
   readonly onEdit: (key: Key) => void;
   readonly onRevoke: (key: Key) => void;
 }
-
-export const nameOf = ({ name, prefix }: Pick<Key, "name" | "prefix">): string => name ?? prefix;
 
 export function KeyTable({ keys, onEdit, onRevoke }: Props) {
   const now = useNow();

@@ -1,11 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
-import { ownKeyQuery } from "../../api/keys.ts";
+import { nameOf, ownKeyQuery } from "../../api/keys.ts";
 import { BudgetBar } from "../../components/budget.tsx";
 import { Card, Figure } from "../../components/card.tsx";
 import { KeyStatus } from "../../components/key-status.tsx";
 import { Money } from "../../components/money.tsx";
 import { QueryView } from "../../components/query-view.tsx";
-import { nameOf } from "./key-table.tsx";
 
 /** The key of the session, shown if it may not list others. */
 export function OwnKey() {

@@ -1,12 +1,11 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { isLastManagerQuery, type Key, keysChanged, revokeKey } from "../../api/keys.ts";
+import { isLastManagerQuery, type Key, keysChanged, nameOf, revokeKey } from "../../api/keys.ts";
 import { endSession } from "../../api/query-client.ts";
 import { useAccountSession } from "../../api/session.ts";
 import { ConfirmDialog } from "../../components/dialog.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { toast } from "../../components/toast.tsx";
-import { nameOf } from "./key-table.tsx";
 
 interface Props {
   readonly target: Key;
