@@ -30,7 +30,7 @@ function settled(value: unknown, key = ""): unknown {
   return value
     .replace(running.service.baseUrl, "https://inference.example")
     .replace(/^http:.*/, "https://storage.example/file?signature=...")
-    .replace(/\b([a-z]+_|file-)[\w-]{20,}/g, (_, prefix: string) => `${prefix}2kT9vQ4mXw7pLr3sZb8n`)
+    .replace(/\b([a-z]+_|file-|chatcmpl-local-)[\w-]{20,}/g, (_, prefix: string) => `${prefix}2kT9vQ4mXw7pLr3sZb8n`)
     .replace(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/, "2026-11-18T11:06:40.000Z")
     .replace(/^live_\w{3}\.\.\.$/, "live_Ab3...");
 }
@@ -99,6 +99,7 @@ test("responses to reads and deletions have the described shape and headers", as
   const queries: Readonly<Record<string, string>> = {
     "/v1/generation": `?id=${response.id}`,
     "/v1/invoices": "?month=2026-11",
+    "/v1/statement": "?from=2026-11-01",
   };
   const ids: Readonly<Record<string, string>> = { "/v1/responses": response.id, "/media": file };
   /** A known id, or the first in the list that the route belongs to. */

@@ -10,11 +10,13 @@ const weather = {
   },
 };
 
-test("it quotes the prompt, the same for the same request", async () => {
+test("it quotes the prompt, the same for the same request, under another id", async () => {
   const answer = await chat("Where is Oslo?");
   expect(sayOf(answer)).toBe('You said: "Where is Oslo?". This is a model for tests: it repeats what it reads.');
   expect(answer.choices[0]?.finish_reason).toBe("stop");
-  expect(await chat("Where is Oslo?")).toEqual(answer);
+  const again = await chat("Where is Oslo?");
+  expect(again.id).not.toBe(answer.id);
+  expect({ ...again, id: answer.id }).toEqual(answer);
 });
 
 test("the prompt counts 3 tokens a message and one for each word of up to 8 letters", async () => {

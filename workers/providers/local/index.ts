@@ -7,6 +7,7 @@ import { setImmediate } from "node:timers/promises";
 import type { JsonObject } from "#json";
 import { type Clock, sleep } from "#platform/clock";
 import { unlessAborted } from "#platform/concurrency/unless-aborted";
+import { randomBase62 } from "#platform/ids";
 import { chunkJoiner } from "../../conversion/index.ts";
 import type { Counting } from "../../counting/index.ts";
 import { type Provider, runTask, type UpstreamCall } from "../provider.ts";
@@ -40,12 +41,13 @@ export function createLocal({ clock, counting }: { clock: Clock; counting: Count
     const reply = await replyTo(request, media, speech);
     signal.throwIfAborted();
     const common = {
-      id: `chatcmpl-local-${fingerprint(request)}`,
+      // By its id an answer is found among an account's requests, so equal answers have different ones.
+      id: `chatcmpl-local-${randomBase62(24)}`,
       created: Math.floor(clock.now() / 1000),
       model: request.model,
       system_fingerprint: "fp_local",
     };
-    return { reply, common, breakAfterChunks };
+    return { reply, common, calls: fingerprint(request), breakAfterChunks };
   };
 
   return {
@@ -72,7 +74,9 @@ export function createLocal({ clock, counting }: { clock: Clock; counting: Count
 interface Begun {
   readonly reply: Reply;
   /** Fields of every chunk. */
-  readonly common: JsonObject & { readonly id: string };
+  readonly common: JsonObject;
+  /** A part of the ids of its tool calls. */
+  readonly calls: string;
   /** Set if the answer is to break off. */
   readonly breakAfterChunks: number | undefined;
 }
@@ -80,11 +84,11 @@ interface Begun {
 /** The event loop gets a turn after this many chunks. */
 const turnChunks = 64;
 
-async function* inTurns({ reply, common, breakAfterChunks }: Begun, signal: AbortSignal) {
+async function* inTurns({ reply, common, calls, breakAfterChunks }: Begun, signal: AbortSignal) {
   let together: JsonObject[] = [];
   let sent = 0;
   let broken = false;
-  for (const fields of chunksOf(reply, common.id)) {
+  for (const fields of chunksOf(reply, calls)) {
     broken = sent++ === breakAfterChunks;
     if (broken) break;
     together.push({ ...common, object: "chat.completion.chunk", ...fields });
@@ -98,9 +102,9 @@ async function* inTurns({ reply, common, breakAfterChunks }: Begun, signal: Abor
   if (broken) throw brokenOff();
 }
 
-const callId = (id: string, choice: number, call: number) => `call_${id.slice(-8)}_${choice}_${call}`;
+const callId = (calls: string, choice: number, call: number) => `call_${calls}_${choice}_${call}`;
 
-function* chunksOf({ choices, usage }: Reply, id: string): Generator<JsonObject, void, undefined> {
+function* chunksOf({ choices, usage }: Reply, ofCalls: string): Generator<JsonObject, void, undefined> {
   for (const [index, { text, calls, finishReason }] of choices.entries()) {
     const chunk = (delta: object, finish: string | null = null) => ({
       choices: [{ index, delta, logprobs: null, finish_reason: finish }],
@@ -108,7 +112,7 @@ function* chunksOf({ choices, usage }: Reply, id: string): Generator<JsonObject,
     yield chunk({ role: "assistant", content: text ? "" : null, refusal: null });
     for (const piece of text ?? []) yield chunk({ content: piece });
     for (const [at, { name, pieces }] of calls.entries()) {
-      const begun = { index: at, id: callId(id, index, at), type: "function", function: { name, arguments: "" } };
+      const begun = { index: at, id: callId(ofCalls, index, at), type: "function", function: { name, arguments: "" } };
       yield chunk({ tool_calls: [begun] });
       for (const piece of pieces) yield chunk({ tool_calls: [{ index: at, function: { arguments: piece } }] });
     }
