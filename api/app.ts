@@ -64,6 +64,7 @@ interface AppDeps
   readonly providerKeys: ProviderKeys;
   readonly providerKeyManaging: ProviderKeyManaging;
   readonly refusals: Refusals;
+  readonly invoiceIssuer: string | undefined;
   readonly responseCache: ResponseCache;
   readonly cacheUsage: CacheUsage;
   readonly probes: Readonly<Record<"mongodb" | "redis" | "s3" | "descriptors", Probe>>;

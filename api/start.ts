@@ -219,6 +219,10 @@ export async function startApi(deps: ProcessDeps) {
     draining: () => state.draining,
     ending,
     publicUrl: () => state.publicUrl,
+    invoiceIssuer: config.INVOICE_ISSUER?.split(";")
+      .map((line) => line.trim())
+      .filter(Boolean)
+      .join("\n"),
     checkWebhookUrl: createUrlCheck(createReceiverAddresses(config)),
   });
 

@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { loadCatalog, upstreamVariables } from "#catalog";
-import { errorKinds } from "#errors";
+import { type ErrorCode, errorKinds } from "#errors";
 import { formats } from "#formats";
 import { environment, secretVariables } from "#platform/config";
 import { metricList } from "#platform/observability/metrics";
+import { errorAdvice } from "../api/routes/account/error-advice.ts";
 import { startEnvironment } from "../infra/cli/start-config.ts";
 import { valuesSchema } from "../infra/k8s/values-schema.ts";
 import { type Cell, cellOf, rows as conversions } from "../test/support/conversions.ts";
@@ -51,12 +52,13 @@ function configuration(): string {
 
 const errors = () =>
   table(
-    ["status", "type", "code", "when"],
+    ["status", "type", "code", "when", "what to do"],
     Object.entries(errorKinds).map(([name, { status, type, when }]) => [
       `${status}`,
       code(type),
       code(name),
       cell(when),
+      cell(errorAdvice[name as ErrorCode]),
     ]),
   );
 

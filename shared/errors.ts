@@ -123,6 +123,7 @@ export const errorKinds = {
 };
 
 export type ErrorCode = keyof typeof errorKinds;
+export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(errorKinds, code);
 
 interface Details {
   /** The field, header or path segment at fault. */

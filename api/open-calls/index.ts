@@ -144,7 +144,11 @@ export function createOpenCalls(deps: OpenCallDeps) {
 
   function finishWithError(call: OpenCall, error: ServiceError, ending?: string): void {
     call.recording?.end();
-    finish(call, { status: error.status, code: error.code }, () => writeError(call, error, ending));
+    finish(call, { status: error.status, code: error.code }, () => {
+      const { isFree, requestId, account, keyId: key, endpoint } = call.payload;
+      if (!isFree) deps.refusals.noteFailure({ requestId, account, key, endpoint }, error);
+      writeError(call, error, ending);
+    });
   }
 
   /** Ignores all further frames, so that a refunded answer is not delivered as well. */

@@ -20,6 +20,7 @@ import type { Leased, Money } from "#money";
 import type { ByteBudget } from "#platform/byte-budget";
 import type { Background } from "#platform/concurrency/background";
 import type { Uses } from "#platform/uses";
+import type { Refusals } from "#refusals";
 import type { CallTrace } from "../call-trace.ts";
 import type { Unread } from "../http/unread.ts";
 import type { Deliveries } from "./deliveries.ts";
@@ -56,6 +57,7 @@ export interface OpenCallDeps extends Uses<"clock" | "log"> {
   readonly memory: ByteBudget;
   readonly unread: Unread;
   readonly observeCall: (call: EndedCall) => void;
+  readonly refusals: Pick<Refusals, "noteFailure">;
 }
 
 /** An admitted call, before its job is on the queue. */

@@ -1,8 +1,10 @@
 /**
- * Paid requests of known keys that were refused before a call was admitted. Each gets a log line and a record, so that its
- * id can be found for a day (docs/api/account.md, "Requests"). Owns the collection `refusedRequests`, which is not part of
- * the ledger: a refusal costs nothing and never waits for MongoDB. Records are buffered and written once a second. Those
- * over the limits, those that MongoDB does not accept, and those of a killed process are missing.
+ * The errors that paid requests of known keys were answered with. A request that was refused before a call was admitted gets
+ * a log line and a record, so that its id can be found for a day (docs/api/account.md, "Requests"). Of a call that failed,
+ * the ledger has the code; its message may quote the request, so it is only here, for that day. Owns the collection
+ * `refusedRequests`, which is not part of the ledger: a record costs nothing and never waits for MongoDB. Records are
+ * buffered and written once a second. Those over the limits, those that MongoDB does not accept, and those of a killed
+ * process are missing.
  */
 import type { ServiceError } from "#errors";
 import { dayMs } from "#platform/clock";
@@ -12,12 +14,14 @@ import { createCollections } from "#platform/mongo/migration-steps";
 import type { ModuleSchema } from "#platform/mongo/migrations";
 import type { Uses } from "#platform/uses";
 
-/** Limits the records of one account in one process. More are only counted. */
+/** Limits the records of one account in one process, of refusals and of failures. More refusals are only counted. */
 const maxPerMinute = 60;
 /** Limits the buffered records of all accounts in one process. */
 const maxQueued = 200;
 const writeMs = 1_000;
 const minuteMs = 60_000;
+/** In UTF-16 units. */
+const maxMessage = 1_000;
 
 const definition = {
   /** The request id. */
@@ -27,6 +31,8 @@ const definition = {
   endpoint: { type: String, required: true },
   status: { type: Number, required: true },
   code: { type: String, required: true },
+  /** Missing in records of an earlier version. */
+  message: { type: String },
   createdAt: { type: Date, required: true },
 } as const;
 type Stored = DocumentOf<typeof definition>;
@@ -54,18 +60,31 @@ export type Refusals = ReturnType<typeof createRefusals>;
 
 export function createRefusals({ mongo, clock, log }: Uses<"mongo" | "clock" | "log">) {
   const { collection } = openCollection<Stored>(mongo, "refusedRequests", definition);
-  /** Refusals in the current minute, by account. */
-  let counts = new Map<string, number>();
+  /** Records in the current minute, by account. */
+  let [refused, failed] = [new Map<string, number>(), new Map<string, number>()];
   let queued: Stored[] = [];
 
   function nextMinute(): void {
-    for (const [account, count] of counts)
+    for (const [account, count] of refused)
       if (count > maxPerMinute)
         log.info(
           { account, leftOut: count - maxPerMinute },
           "more requests of an account were refused than are logged",
         );
-    counts = new Map();
+    [refused, failed] = [new Map(), new Map()];
+  }
+
+  /** Counts a record, and returns true if there are not too many. */
+  function admits(counts: Map<string, number>, account: string): boolean {
+    const count = (counts.get(account) ?? 0) + 1;
+    counts.set(account, count);
+    return count <= maxPerMinute;
+  }
+
+  function record({ requestId, ...request }: RefusedRequest, { status, code, message }: ServiceError): void {
+    if (queued.length >= maxQueued) return;
+    const createdAt = new Date(clock.now());
+    queued.push({ _id: requestId, ...request, status, code, message: message.slice(0, maxMessage), createdAt });
   }
 
   const write = oneAtATime(log, "refused requests were not recorded", async () => {
@@ -85,15 +104,17 @@ export function createRefusals({ mongo, clock, log }: Uses<"mongo" | "clock" | "
   }
 
   return {
-    /** Returns at once. */
-    note({ requestId, ...request }: RefusedRequest, { status, code }: ServiceError): void {
-      const { account } = request;
-      const count = (counts.get(account) ?? 0) + 1;
-      counts.set(account, count);
-      if (count > maxPerMinute) return;
-      log.info({ requestId, ...request, status, code }, "a request was refused");
-      if (queued.length < maxQueued)
-        queued.push({ _id: requestId, ...request, status, code, createdAt: new Date(clock.now()) });
+    /** Notes a refused request. Returns at once, as does the next one. */
+    note(request: RefusedRequest, error: ServiceError): void {
+      if (!admits(refused, request.account)) return;
+      const { status, code } = error;
+      log.info({ ...request, status, code }, "a request was refused");
+      record(request, error);
+    },
+
+    /** Notes the error with which a call was answered. */
+    noteFailure(request: RefusedRequest, error: ServiceError): void {
+      if (admits(failed, request.account)) record(request, error);
     },
 
     find: (account: string, requestId: string) => find({ _id: requestId, account }),

@@ -50,7 +50,19 @@ const usage = createRoute({
 const requests = createRoute({
   getParentRoute,
   path: "/requests",
-  validateSearch: texts("status", "model", "key", "tag", "session_id", "user", "provider_key", "from", "to", "after"),
+  validateSearch: texts(
+    "status",
+    "model",
+    "endpoint",
+    "key",
+    "tag",
+    "session_id",
+    "user",
+    "provider_key",
+    "from",
+    "to",
+    "after",
+  ),
   component: lazyRouteComponent(
     loaded(() => import("./screens/requests/requests.tsx")),
     "Requests",
@@ -170,12 +182,22 @@ const topUp = createRoute({
   ),
 });
 
+const statement = createRoute({
+  getParentRoute,
+  path: "/statement",
+  validateSearch: texts("from", "to"),
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/money/statement.tsx")),
+    "Statement",
+  ),
+});
+
 const invoices = createRoute({
   getParentRoute,
   path: "/invoices",
-  validateSearch: texts("month"),
+  validateSearch: texts("month", "by"),
   component: lazyRouteComponent(
-    loaded(() => import("./screens/invoices.tsx")),
+    loaded(() => import("./screens/money/invoices.tsx")),
     "Invoices",
   ),
 });
@@ -199,6 +221,7 @@ export const router = createRouter({
     models,
     files,
     topUp,
+    statement,
     invoices,
     ...operatorRoutes,
   ]),

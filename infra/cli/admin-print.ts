@@ -66,7 +66,7 @@ const attemptsText = ({ attempts }: NonNullable<Entry["request"]>): string =>
     .join(", ");
 
 const request: View = {
-  columns: [...requestColumns, "attempts", "status", ...requestTimes, ...requestCost],
+  columns: [...requestColumns, "attempts", "status", "error_message", ...requestTimes, ...requestCost],
   derive: (item) => {
     const { request: call, buyback } = item as unknown as Entry;
     return {

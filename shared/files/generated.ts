@@ -38,6 +38,21 @@ interface NewFile {
   readonly signal: AbortSignal;
 }
 
+/** The time in which a call made its files. */
+interface Span {
+  readonly from: Date;
+  readonly to: Date;
+}
+
+const viewOf = ({ _id, requestId, contentType, bytes, createdAt, expiresAt }: StoredFile) => ({
+  id: _id,
+  requestId,
+  contentType: contentType ?? "application/octet-stream",
+  bytes: bytes ?? 0,
+  createdAt: createdAt.getTime(),
+  expiresAt: expiresAt.getTime(),
+});
+
 /** Longer than storing one file takes: a record that is still pending afterwards belongs to a crashed process. */
 const storeTimeoutMs = 2 * 3_600_000;
 /** The clocks of two machines may differ by this much. */
@@ -85,6 +100,12 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
     });
   }
 
+  function activeOf(account: string, requestId: string, { from, to }: Span) {
+    const createdAt = { $gte: new Date(from.getTime() - clockSkewMs), $lte: new Date(to.getTime() + clockSkewMs) };
+    const filter = { account, createdAt, requestId, status: "active" as const };
+    return fromMongo(files.collection.find(filter, scatter("files of an account")).toArray());
+  }
+
   /** Files made by models. Their ids cannot be guessed; anyone who has an id may read the file. */
   const generated = {
     /** Detects the type from the bytes. Rejects with the signal's reason, `noCapacity`, or 502 over the limit. */
@@ -120,12 +141,16 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
     /** Never rejects: files that cannot be removed now will expire. */
     delete: (ids: readonly string[]) => remove(ids, false),
     /** Deletes the files of a call that made them between these times, give or take a minute. */
-    async deleteOf(account: string, requestId: string, { from, to }: { from: Date; to: Date }): Promise<void> {
-      const createdAt = { $gte: new Date(from.getTime() - clockSkewMs), $lte: new Date(to.getTime() + clockSkewMs) };
-      const filter = { account, createdAt, requestId, status: "active" as const };
-      const found = files.collection.find(filter, { projection: { _id: 1 }, ...scatter("files of an account") });
-      const ids = (await fromMongo(found.toArray())).map(({ _id }) => _id);
+    async deleteOf(account: string, requestId: string, span: Span): Promise<void> {
+      const ids = (await activeOf(account, requestId, span)).map(({ _id }) => _id);
       if (ids.length > 0) await remove(ids, false);
+    },
+    /** The files that a call made between these times, give or take a minute, and that have not expired. */
+    async madeBy(account: string, requestId: string, span: Span) {
+      // They have expired with the day of the call.
+      if (span.to.getTime() + fileLifetimeMs + clockSkewMs < clock.now()) return [];
+      const found = await activeOf(account, requestId, span);
+      return found.filter(({ expiresAt }) => expiresAt.getTime() > clock.now()).map(viewOf);
     },
     /** Returns undefined if there never was such a file. */
     async find(id: string) {
@@ -146,14 +171,7 @@ export function createGenerated(deps: Uses<"mongo" | "clock" | "log"> & { storag
         ...scatter("files of an account"),
       };
       const found = await fromMongo(findPage(files.collection, page, query));
-      return found.map(({ _id, requestId, contentType, bytes, createdAt, expiresAt }) => ({
-        id: _id,
-        requestId,
-        contentType: contentType ?? "application/octet-stream",
-        bytes: bytes ?? 0,
-        createdAt: createdAt.getTime(),
-        expiresAt: expiresAt.getTime(),
-      }));
+      return found.map(viewOf);
     },
     /** `end` is inclusive. Throws 410 when the object was deleted, 503 while storage is unavailable. */
     async open(id: string, range: { start: number; end: number } | undefined, signal: AbortSignal) {

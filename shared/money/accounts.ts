@@ -48,6 +48,11 @@ const definition = {
   alertSince: { type: Date },
   /** The `alertSince` whose event is recorded. */
   alertRecorded: { type: Date },
+  /** The customer's own details, for invoices. */
+  billing: {
+    type: { name: { type: String }, address: { type: String }, taxId: { type: String } },
+    _id: false,
+  },
   createdAt: { type: Date, required: true },
 } as const;
 /** The filter of the sweeper's index, which contains only accounts with open holds. */
@@ -62,6 +67,22 @@ export type StoredHold = StoredAccount["holds"][string];
 
 export type Account = ReturnType<typeof toAccount>;
 
+/** How an invoice names the customer. */
+export interface BillingDetails {
+  readonly name: string;
+  readonly address?: string | undefined;
+  readonly taxId?: string | undefined;
+}
+
+type NewBilling = { readonly [Field in keyof BillingDetails]?: BillingDetails[Field] | undefined };
+
+/** The name of the account stands for that of the customer. */
+export const billingOf = ({ name, billing }: Pick<Account, "name" | "billing">): BillingDetails => ({
+  name: billing?.name ?? name,
+  address: billing?.address ?? undefined,
+  taxId: billing?.taxId ?? undefined,
+});
+
 export const toAccount = (stored: Omit<StoredAccount, "holds">) => ({
   id: stored._id,
   name: stored.name,
@@ -74,6 +95,7 @@ export const toAccount = (stored: Omit<StoredAccount, "holds">) => ({
   openHolds: stored.openHolds,
   alertBelowNanoUsd: stored.alertBelow ?? null,
   alertSince: stored.alertSince ?? null,
+  billing: stored.billing,
   createdAt: stored.createdAt,
 });
 
@@ -160,5 +182,14 @@ export function createAccounts({ mongo, clock }: Uses<"mongo" | "clock">) {
     return toAccount(stored);
   }
 
-  return { model, collection, opened, create, find, findSeveral, list, search, richest, holdsOf, update };
+  /** Replaces what invoices say of the customer. Null removes it. */
+  async function setBilling(id: string, details: NewBilling | null): Promise<Account> {
+    const update = details === null ? { $unset: { billing: "" } } : { $set: { billing: details } };
+    const options = { returnDocument: "after", projection: summary, ignoreUndefined: true } as const;
+    const stored = await collection.findOneAndUpdate({ _id: id }, update as object, options);
+    if (!stored) throw notFound("account");
+    return toAccount(stored);
+  }
+
+  return { model, collection, opened, create, setBilling, find, findSeveral, list, search, richest, holdsOf, update };
 }

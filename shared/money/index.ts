@@ -1,8 +1,8 @@
 /**
  * Balances, the holds of running calls, and every movement. Owns the collections `accounts`, `ledger`, `checkpoints`,
  * `checkpointBatches`, `sweptLeases`, `apiInstances`, `lostResponses`, `archives`, `archivedSums`, `restores`, `restoredEntries`, `usageHours`,
- * `usageHourStates`, `usageDays`, `usageDayStates`, `usageTags`, `usageTagHours`, `usageTagDays` and `keyMonths`, and the
- * prefix `ledger/` of object storage.
+ * `usageHourStates`, `usageDays`, `usageDayStates`, `usageTags`, `usageTagHours`, `usageTagDays`, `keyMonths` and
+ * `invoices`, and the prefix `ledger/` of object storage.
  *
  * A paid call is **held**, **captured** (the first insert into the ledger wins) and **settled** (docs/adr/0005). A text
  * call draws its hold from a **lease** (docs/adr/0012). `charge` captures and settles. A process may die between any two
@@ -34,6 +34,7 @@ import { createCheckpoints } from "./checkpoints.ts";
 import type { MoneyDeps, MoneyObserver } from "./deps.ts";
 import { createFindAnswer, createFindCalls } from "./find-calls.ts";
 import { createHold } from "./holds.ts";
+import { createInvoices } from "./invoices.ts";
 import { createLeaseClosing } from "./leases/closing.ts";
 import type { Registration } from "./leases/lease.ts";
 import { createLeases } from "./leases/leases.ts";
@@ -46,6 +47,7 @@ import { createOpenHolds } from "./open-holds.ts";
 import { createPaymentAccounts } from "./payment-accounts.ts";
 import { pendingCosts } from "./pending-costs.ts";
 import { createSettle } from "./settle.ts";
+import { createStatements } from "./statement.ts";
 import { createSweep } from "./sweep.ts";
 import { createUndelivered } from "./undelivered.ts";
 import { createUsageDays } from "./usage/days.ts";
@@ -54,7 +56,7 @@ import { createKeyUsage } from "./usage/key-usage.ts";
 import { createMonthTags } from "./usage/month-tags.ts";
 import { withPrevious } from "./usage/previous.ts";
 
-export type { Account } from "./accounts.ts";
+export { type Account, type BillingDetails, billingOf } from "./accounts.ts";
 export type { Accrued, BuybackTerms, Claimable } from "./accruals.ts";
 export { archivableMs } from "./archive/archive.ts";
 export { type ArchiveObjects, createArchiveObjects } from "./archive/objects.ts";
@@ -65,6 +67,7 @@ export type { Capture, Captured, ReleasedCall, ReleaseReason } from "./capture.t
 export type { MoneyObserver } from "./deps.ts";
 export type { CallPage } from "./find-calls.ts";
 export type { CallHold, Hold } from "./holds.ts";
+export type { Invoice } from "./invoices.ts";
 export { capturableMs } from "./leases/closing.ts";
 export type { Leased, Registration } from "./leases/lease.ts";
 export type { Leases } from "./leases/leases.ts";
@@ -83,6 +86,7 @@ export { moneySchema } from "./migrations.ts";
 export type { Movement, Payout } from "./movements.ts";
 export { feeOf, listWithin } from "./own-key-fee.ts";
 export { isPaymentAccount, paymentAccount, unitNanoUsd } from "./payment-accounts.ts";
+export type { Statement, StatementLine } from "./statement.ts";
 export type { DeliveryNote, Instances } from "./undelivered.ts";
 export { dayOf, daysLater, firstShownHour, hourDays, hourOf, hoursLater } from "./usage/dates.ts";
 export { maxLedgerCalls, maxLedgerDays } from "./usage/ledger-usage.ts";
@@ -176,9 +180,11 @@ export function createMoney({
     searchAccounts: accounts.search,
     richestAccounts: accounts.richest,
     updateAccount: accounts.update,
+    setBilling: accounts.setBilling,
     ledger: ledger.list,
     entry: ledger.entry,
     findEntry: ledger.findEntry,
+    modelsOf: ledger.modelsOf,
     /** Finds calls by their properties. A call that is still running has no entry yet. */
     findCalls: createFindCalls(deps),
     ...createSweep({ ...deps, settleOnce, captureOnce, closeLease }),
@@ -198,6 +204,10 @@ export function createMoney({
     /** Usage by day, model and account with the margin, of all accounts or of some, at most a minute old. */
     usageOfService: usageDays.ofService,
     usageOfKey: usageDays.totals.usageOfKey,
+    /** The balance of an account from day to day: credits one by one, and the refunds and charges of each day. */
+    statement: createStatements(deps, usageDays.usage),
+    /** The invoice of a month, with number and parties once it is final. */
+    invoice: createInvoices({ ...deps, lastClosedDay: usageDays.lastClosed, usage: usageDays.usage }),
     /** The holds of an API instance's text calls. */
     createLeases(instance: { readonly registration: Registration; readonly returnRequests: ReturnRequests }) {
       const leases = createLeases({ ...deps, ...instance, closeOwnLease });

@@ -297,6 +297,15 @@ export function createLedger({ mongo }: Uses<"mongo">) {
     return stored ? toEntry(stored) : undefined;
   }
 
+  /** The models of calls that have ended, by request id. */
+  async function modelsOf(account: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const projection = { "request.model": 1 } as const;
+    const found = collection.find({ account, _id: { $in: [...ids] } }, { hint: byId, projection });
+    return new Map(
+      (await found.toArray()).flatMap(({ _id, request }) => (request?.model ? [[_id, request.model]] : [])),
+    );
+  }
+
   /** Like `entry`, but without the account, for operators. */
   async function findEntry(id: string): Promise<LedgerEntry | undefined> {
     if (!requestId.test(id)) return undefined;
@@ -315,6 +324,7 @@ export function createLedger({ mongo }: Uses<"mongo">) {
     readLatest,
     sumLeases,
     entry,
+    modelsOf,
     findEntry,
     list: listEntries(collection),
   };

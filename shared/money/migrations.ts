@@ -33,6 +33,7 @@ import {
 } from "./ledger.ts";
 import { decidedLifetimeSeconds, noteIndex, waiting, waitingIndex } from "./lost-responses.ts";
 import { spentIndex, unusedIndex, withoutUnused, withUnused } from "./payment-accounts.ts";
+import { movementIndex, movements } from "./statement.ts";
 import { refunds } from "./usage/entries.ts";
 import { accountHourIndex, hourIndex, tagHourIndex } from "./usage/hours.ts";
 import { tagsLifetimeSeconds } from "./usage/month-tags.ts";
@@ -69,6 +70,7 @@ export const moneySchema = {
     usageTagHours: "account",
     usageTags: "account",
     keyMonths: "account",
+    invoices: "_id",
   },
   unsharded: {
     checkpointBatches: "one document",
@@ -203,6 +205,10 @@ export const moneySchema = {
           { key: { decidedAt: 1 }, expireAfterSeconds: decidedLifetimeSeconds },
         ],
       },
+    ]),
+    createCollections("invoices, and an index of the entries that are no calls, for statements", [
+      { collection: "ledger", indexes: [{ key: movementIndex, partialFilterExpression: movements }] },
+      { collection: "invoices", indexes: [] },
     ]),
   ],
 } satisfies ModuleSchema;

@@ -4,6 +4,7 @@ import { formatUsd } from "../../shared/money/index.ts";
 import { browserOfFile } from "../support/browser.ts";
 import {
   dashboardOfFile,
+  faultsOf,
   figure,
   moneyShown,
   pressByKeyboard,
@@ -137,4 +138,72 @@ test("a top-up is paid on chain while the page waits, until it says completed", 
   await page.getByText("It is on the balance.").waitFor();
   await page.getByRole("link", { name: "Overview" }).click();
   await expect.poll(() => figure(page, "Available").textContent()).toBe("$7.50");
+});
+
+test("a customer finds why a request failed, what another cost and made, and both in the statement and the invoice", async () => {
+  const { service, money } = shared;
+  const { page, customer } = await signedIn(browser, service, { viewport: { width: 1_440, height: 900 } });
+  const { openai } = customer;
+  const failed = openai.chat.completions.create(asking(localModel, "error:429"));
+  const refused = await failed.then(
+    () => undefined,
+    (error: { requestID: string; message: string }) => error,
+  );
+  const answered = await openai.chat.completions.create(asking(localModel));
+  await openai.images.generate({ model: "local/image", prompt: "A sunrise" });
+  const entries = await entriesOf(service, customer);
+  const cost = formatUsd(entries.reduce((sum, { amount_usd }) => sum - nanoUsd(amount_usd), 0n));
+
+  await money.sumUsage();
+
+  // The id is what a program's log has: of the answer, or of the request that failed.
+  await page.getByRole("link", { name: "Requests", exact: true }).click();
+  await page.getByLabel("Find by id").fill(answered.id);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "What it cost" }).waitFor();
+  const charged = entries.find(({ request }) => request.model === localModel && request.status === "succeeded");
+  await page.getByText(charged?.id ?? "no entry", { exact: true }).waitFor();
+  const total = page.getByRole("table", { name: "Cost of the request" }).locator("tfoot td").last();
+  expect(await total.textContent()).toBe(moneyShown(charged?.amount_usd ?? ""));
+
+  await page.getByRole("link", { name: "All requests" }).click();
+  const rows = page.getByRole("table", { name: "Requests, newest first" }).locator("tbody tr");
+  await expect.poll(() => rows.count()).toBe(3);
+  // The whole row is the link.
+  await rows.filter({ hasText: "rate_limit_exceeded" }).click();
+  await page.getByText(refused?.requestID ?? "none", { exact: true }).waitFor();
+  await page.getByText(refused?.message.replace(/^429 /, "") ?? "none", { exact: true }).waitFor();
+  await page.getByText(/^What to do:/).waitFor();
+  await page.getByText("Nothing was charged").waitFor();
+  expect(await faultsOf(page)).toEqual([]);
+  await page.goBack();
+  await rows.filter({ hasText: "local/image" }).click();
+  const made = page.locator("section").filter({ has: page.getByRole("heading", { name: "Files it made" }) });
+  await made.getByRole("img").waitFor();
+
+  await page.getByRole("link", { name: "Statement" }).click();
+  const lines = page.getByRole("table", { name: "Changes of the balance" }).locator("tbody tr");
+  await expect
+    .poll(() => lines.locator("td:nth-child(2)").allTextContents())
+    .toEqual(["Credit", "Charges of 3 calls and uploads"]);
+  expect(await lines.locator("td:nth-child(3)").allTextContents()).toEqual(["$5.00", `-${moneyShown(cost)}`]);
+  expect(await lines.last().locator("td:last-child").textContent()).toBe(moneyShown(await customer.available()));
+  await lines.getByRole("link", { name: "3 calls and uploads" }).click();
+  await expect.poll(() => rows.count()).toBe(3);
+
+  await page.getByRole("link", { name: "Invoices" }).click();
+  await page.getByRole("heading", { name: "Invoice, not final yet" }).waitFor();
+  const bill = page.getByRole("table", { name: "Charges of the month" });
+  expect(await bill.locator("tfoot td:last-child").textContent()).toBe(moneyShown(cost));
+  await page.getByRole("button", { name: "Billing details" }).click();
+  const details = page.getByRole("dialog", { name: "Billing details" });
+  await details.getByLabel("Name").fill("Acme Ltd");
+  await details.getByLabel("Address").fill("2 Low Street\nLondon");
+  await details.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Acme Ltd").waitFor();
+  // What is printed is the document alone.
+  await page.emulateMedia({ media: "print" });
+  expect(await page.getByRole("button", { name: "Billing details" }).isVisible()).toBe(false);
+  expect(await page.getByRole("link", { name: "Invoices" }).isVisible()).toBe(false);
+  expect(await bill.isVisible()).toBe(true);
 });

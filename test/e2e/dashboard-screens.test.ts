@@ -19,6 +19,7 @@ const dialogs = [
   ["/keys", "Edit own"],
   ["/keys", "Revoke own"],
   ["/files", /^Delete upl_/],
+  ["/invoices", "Billing details"],
 ] as const;
 
 test.each([
@@ -59,7 +60,7 @@ test.each([
       "/playground",
       "/playground?model=local/image",
     ];
-    for (const screen of [...first, "/models", "/files", "/top-up", "/invoices"]) {
+    for (const screen of [...first, "/models", "/files", "/top-up", "/statement", "/invoices", "/invoices?by=day"]) {
       await show(page, screen);
       expect([screen, await faultsOf(page)]).toEqual([screen, []]);
     }

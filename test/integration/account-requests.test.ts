@@ -57,7 +57,12 @@ test("a key sees its own calls, one that manages sees all, and neither sees anot
     provider_key_id: null,
     list_usd: null,
     fee_usd: null,
+    batch: null,
     http_status: null,
+    error_message: null,
+    error_advice: null,
+    job: null,
+    files: [],
     attempts: [{ upstream: "openai", credential: "shared", started_ms: 1, duration_ms: 40, outcome: "succeeded" }],
   });
   await money.refund(ours.account, mine);

@@ -189,9 +189,12 @@ test("the month's invoice has a line a day and model, as JSON or as CSV that no 
   const day = dayOf(clock.now());
   const month = day.slice(0, 7);
   const line = { day, input_tokens: 10, output_tokens: 5, cached_tokens: 0, units: 0 };
-  expect((await manager.ask("GET", `/invoices?month=${month}`)).body).toEqual({
+  expect((await manager.ask("GET", `/invoices?month=${month}`)).body).toMatchObject({
     object: "invoice",
     month,
+    status: "open",
+    number: null,
+    issuer: null,
     lines: [
       { ...line, model: '=HYPERLINK("http://example.com")', calls: 1, cost_usd: "0.0000015" },
       { ...line, model: "vendor/a,b", calls: 2, input_tokens: 20, output_tokens: 10, cost_usd: "0.000002" },
@@ -210,6 +213,9 @@ test("the month's invoice has a line a day and model, as JSON or as CSV that no 
     '"total",,,,,,,0.0000035',
     "",
   ]);
+  // An operator who has not named itself issues nothing.
+  const past = (await manager.ask("GET", "/invoices?month=2020-02")).body;
+  expect(past).toMatchObject({ status: "final", number: null, issued_at: null, total_usd: "0.00" });
   expect((await first.ask("GET", `/invoices?month=${month}`)).status).toBe(403);
   expect((await manager.ask("GET", "/invoices?month=2026-13")).body.error.param).toBe("month");
 });

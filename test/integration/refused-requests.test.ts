@@ -38,7 +38,9 @@ test("a refused request is found by its id, by its own account and key, and by a
     expect([refused.status, await refused.json()]).toMatchObject([status, { error: { code } }]);
     const id = refused.headers.get("x-request-id") ?? "";
     const common = { key, endpoint: "/v1/chat/completions", model: null, status: "refused", error: code };
-    const shown = { id, object: "request", ...common, http_status: status, cost_usd: "0.00", attempts: [] };
+    const message = expect.stringMatching(/./);
+    const told = { http_status: status, error_message: message, error_advice: message };
+    const shown = { id, object: "request", ...common, ...told, cost_usd: "0.00", attempts: [], files: [] };
     await eventually(async () => (await ask("GET", `/requests/${id}`)).status === 200);
     expect((await ask("GET", `/requests/${id}`)).body).toMatchObject(shown);
     expect(await service.admin("GET", `/requests/${id}`)).toMatchObject({
@@ -55,6 +57,53 @@ test("a refused request is found by its id, by its own account and key, and by a
     const statuses = [...others, manager].map(async (each) => (await each.ask("GET", `/requests/${id}`)).status);
     expect(await Promise.all(statuses)).toEqual([404, 404, 200]);
   }
+});
+
+test("a failed call has the message of its answer for a day, and advice; an answer's id finds its call and its files", async () => {
+  const { service } = running;
+  const { id: account } = await service.account("1");
+  const [{ id: key, key: secret, ask }, other] = [await keyOf(service, account), await keyOf(service, account)];
+  const request = { model: localModel, messages: [{ role: "user", content: "error:429" }] };
+  for (const stream of [false, true]) {
+    const failed = await send(service.baseUrl, secret, { ...request, stream });
+    const { error } = (await failed.json()) as { error: { message: string; code: string } };
+    const id = failed.headers.get("x-request-id") ?? "";
+    const noted = async () => (await ask("GET", `/requests/${id}`)).body["error_message"] !== null;
+    await eventually(noted);
+    expect((await ask("GET", `/requests/${id}`)).body).toMatchObject({
+      id,
+      key,
+      status: "failed",
+      error: error.code,
+      http_status: failed.status,
+      error_message: error.message,
+      error_advice: expect.stringContaining("Retry-After"),
+      files: [],
+      cost_usd: "0.00",
+    });
+    expect(await service.admin("GET", `/requests/${id}`)).toMatchObject({
+      request: { status: "failed", http_status: failed.status, error_message: error.message },
+    });
+    expect((await other.ask("GET", `/requests/${id}`)).status).toBe(404);
+    // Lists and the ledger have the code alone.
+    expect(JSON.stringify((await ask("GET", "/requests")).body)).not.toContain(error.message);
+  }
+  const answered = await send(service.baseUrl, secret, asking(localModel));
+  const { id } = (await answered.json()) as { id: string };
+  await eventually(async () => (await ask("GET", `/requests/${id}`)).status === 200);
+  const found = { id: answered.headers.get("x-request-id"), error: null, error_message: null, error_advice: null };
+  expect((await ask("GET", `/requests/${id}`)).body).toMatchObject({ ...found, http_status: null, files: [] });
+  expect((await other.ask("GET", `/requests/${id}`)).status).toBe(404);
+
+  const headers = { authorization: `Bearer ${secret}`, "content-type": "application/json" };
+  const body = JSON.stringify({ model: "local/image", prompt: "a tree", n: 2 });
+  const image = await fetch(`${service.baseUrl}/v1/images/generations`, { method: "POST", headers, body });
+  const { data } = (await image.json()) as { data: { url: string }[] };
+  const made = await ask("GET", `/requests/${image.headers.get("x-request-id")}`);
+  const files = made.body["files"] as { url: string; type: string; bytes: number }[];
+  expect(files.map(({ url }) => url).toSorted()).toEqual(data.map(({ url }) => url).toSorted());
+  expect(files).toMatchObject(files.map(() => ({ type: "image/png", bytes: expect.any(Number) })));
+  expect((await ask("GET", "/requests?endpoint=/v1/images/generations")).body.data).toHaveLength(1);
 });
 
 test("60 refusals per minute and account are logged and stored for a day, and the others are counted", async () => {
@@ -75,6 +124,10 @@ test("60 refusals per minute and account are logged and stored for a day, and th
   await eventually(async () => (await stored()) === 61);
   advance(60_000);
   const next = refuse("loud");
+  // Failures have a limit of their own, and no log line here.
+  const failure = { requestId: newRequestId(), account: "loud", key: "key_loud", endpoint: "/v1/embeddings" };
+  for (let count = 0; count < 100; count++)
+    refusals.noteFailure({ ...failure, requestId: newRequestId() }, invalidValue("input", "x"));
   const logged = lines
     .trim()
     .split("\n")
@@ -96,6 +149,7 @@ test("60 refusals per minute and account are logged and stored for a day, and th
     false,
   ]);
   await eventually(() => found("loud", next));
+  await eventually(async () => (await stored()) === 61 + 1 + 60);
   advance(dayMs);
   expect(await found("loud", first)).toBe(false);
   // While MongoDB is unavailable a refusal neither waits nor throws.

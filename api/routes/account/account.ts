@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { billingOf, type Account as MoneyAccount } from "#money";
 import { fields, inputFields, orNull, positiveUsd, tag, unixSeconds, usd } from "../../http/fields.ts";
 import { found } from "../../http/page.ts";
 import { route } from "./route.ts";
@@ -25,12 +26,26 @@ const ownAccount = fields({
   tier: z.enum(["standard", "elite"]),
   frozen: z.boolean(),
   ...alertFields,
+  billing: fields({ name: z.string(), address: orNull(z.string()), tax_id: orNull(z.string()) }).describe(
+    "The customer on invoices; the name is that of the account unless it was set",
+  ),
   created_at: unixSeconds,
 }).meta({ id: "Account" });
 
+const line = (max: number) => z.string().trim().min(1).max(max);
 const patch = inputFields({
   alert_below_usd: positiveUsd.nullable().optional().describe("null removes the threshold"),
+  billing: inputFields({
+    name: line(200).optional(),
+    address: line(500).optional().describe("May have several lines"),
+    tax_id: line(100).optional(),
+  })
+    .nullable()
+    .optional()
+    .describe("Replaces the customer's details on invoices that have no number yet; null removes them"),
 });
+
+const shown = (account: MoneyAccount) => ({ ...account, alert: alertOf(account), billing: billingOf(account) });
 
 const alertOf = ({ alertSince }: { readonly alertSince: Date | null }) => alertSince && { since: alertSince };
 
@@ -52,18 +67,31 @@ export const accountRoutes = [
     },
   }),
   route({
+    method: "get",
+    path: "/v1/account",
+    operationId: "getAccount",
+    summary: "The account and its settings (scope `manage`)",
+    scope: "manage",
+    answers: { 200: "The account" },
+    answer: ownAccount,
+    handle: async ({ money }, { who: { account } }) => shown(found(await money.account(account), "account")),
+  }),
+  route({
     method: "patch",
     path: "/v1/account",
     operationId: "updateAccount",
     summary: "Change the account's settings (scope `manage`)",
     scope: "manage",
     body: patch,
-    examples: { alert: { summary: "An alert below 5 USD", value: { alert_below_usd: "5.00" } } },
+    examples: {
+      alert: { summary: "An alert below 5 USD", value: { alert_below_usd: "5.00" } },
+      billing: { summary: "The customer on invoices", value: { billing: { name: "Acme Ltd", tax_id: "GB123456789" } } },
+    },
     answers: { 200: "The account" },
     answer: ownAccount,
-    async handle({ money }, { who: caller, body: { alertBelowNanoUsd } }) {
-      const account = await money.setAlert(caller.account, alertBelowNanoUsd);
-      return { ...account, alert: alertOf(account) };
+    async handle({ money }, { who: { account }, body: { alertBelowNanoUsd, billing } }) {
+      if (billing !== undefined) await money.setBilling(account, billing);
+      return shown(await money.setAlert(account, alertBelowNanoUsd));
     },
   }),
 ];

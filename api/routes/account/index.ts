@@ -11,6 +11,7 @@ import { keyRoutes } from "./keys.ts";
 import { providerKeyRoutes } from "./provider-keys.ts";
 import { requestRoutes } from "./requests.ts";
 import type { AccountDeps } from "./route.ts";
+import { statementRoutes } from "./statements.ts";
 import { topupRoutes } from "./topups.ts";
 import { usageRoutes } from "./usage.ts";
 import { webhookRoutes } from "./webhooks.ts";
@@ -20,7 +21,7 @@ const resources = [
   {
     name: "Account",
     description: "What an account can see and change without an operator",
-    routes: [...accountRoutes, ...usageRoutes, ...cacheRoutes, ...requestRoutes],
+    routes: [...accountRoutes, ...usageRoutes, ...statementRoutes, ...cacheRoutes, ...requestRoutes],
   },
   {
     name: "Keys",

@@ -1,12 +1,15 @@
 import { z } from "zod";
 import { tokensOf } from "#catalog";
+import { jobIdOf } from "#detached-calls";
+import { errorKinds, isErrorCode } from "#errors";
 import type { Caller } from "#keys";
 import { attemptOutcomes, formatUsd, type LedgerEntry, requestStatuses } from "#money";
 import type { Refusal } from "#refusals";
-import { fields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
+import { fields, orNull, tag, unixSeconds, unixSecondsOfMs, usd } from "../../http/fields.ts";
 import { label, timeSpan } from "../../http/input.ts";
 import { defaultLimit, found, listOf, pageOfCalls, pageQuery, text } from "../../http/page.ts";
 import { attemptCredential, ownKeyFields, ownKeyOf, shownAttempt } from "../own-key-fields.ts";
+import { errorAdvice } from "./error-advice.ts";
 import { askedKey, visibleKey } from "./own-key.ts";
 import { route } from "./route.ts";
 
@@ -30,6 +33,7 @@ const requestFields = {
   session_id: orNull(z.string()).describe("The caller's `session_id` or `x-session-id`"),
   user: orNull(z.string()).describe("The caller's `user`, or `metadata.user_id` of Messages"),
   tags: z.array(z.string()).describe("The tags of `x-xm-tags`"),
+  batch: orNull(z.string()).describe("The id of the batch whose line it was"),
   usage: z.record(z.string(), z.number()).describe("Counts by price key; `reasoning` is a part of `output`"),
   estimated: z.boolean().describe("The usage is an estimate, because the provider reported none"),
   streamed,
@@ -57,13 +61,26 @@ const attempt = fields({
   status: z.int().optional(),
   code: z.string().optional(),
 });
+const madeFile = fields({
+  id: z.string(),
+  type: z.string().meta({ example: "image/png" }),
+  bytes: z.int(),
+  url: z.string(),
+  expires_at: unixSecondsOfMs,
+});
 const requestDetail = fields({
   ...requestFields,
   status: z
     .enum([...requestStatuses, "refused"])
     .describe("`refused`: the request got an error before it became a call; available for 24 hours, but not in lists"),
-  http_status: orNull(z.int()).describe("HTTP status of a refused request; null for a call"),
+  http_status: orNull(z.int()).describe("HTTP status of the error response"),
+  error_message: orNull(z.string()).describe(
+    "The message of the error response, of which the first 1,000 characters are kept for 24 hours; null for lines of batches, whose files have it",
+  ),
+  error_advice: orNull(z.string()).describe("What to do about the error"),
+  job: orNull(z.string()).describe("The id of the job that it was, while its result is kept"),
   attempts: z.array(attempt),
+  files: z.array(madeFile).describe("The files that it made and that have not expired"),
 }).meta({ id: "RequestDetail" });
 
 /** Fields that OpenRouter's clients expect, and that this service does not know. */
@@ -124,14 +141,26 @@ const callOf = ({ request, ...entry }: Call, refunded: boolean) => ({
 });
 
 /** A refused request was never a call: nothing ran, and nothing was held. */
-const refusalOf = ({ requestId: id, status, code, ...refusal }: Refusal) => ({
-  ...callOf({ ...refusal, id, costNanoUsd: 0n }, false),
-  ...refusal,
+const refusalOf = (refusal: Refusal) => ({
+  ...callOf({ ...refusal, id: refusal.requestId, costNanoUsd: 0n }, false),
+  key: refusal.key,
+  endpoint: refusal.endpoint,
+  ...errorOf(refusal.code, refusal),
   status: "refused" as const,
-  error: code,
-  httpStatus: status,
   attempts: [],
+  files: [],
 });
+
+/** The error of a request, with what is kept of the response. */
+function errorOf(code: string | undefined, answered: Pick<Refusal, "message"> | undefined) {
+  const known = code !== undefined && isErrorCode(code) ? code : undefined;
+  return {
+    error: code,
+    errorMessage: answered?.message,
+    errorAdvice: known && errorAdvice[known],
+    httpStatus: known && errorKinds[known].status,
+  };
+}
 
 const apiTypes: readonly (readonly [endpoint: RegExp, type: string])[] = [
   [/completions$|messages$|responses$|generateContent$/i, "completions"],
@@ -183,6 +212,7 @@ export const requestRoutes = [
     query: {
       status: status.optional(),
       model: text.optional(),
+      endpoint: text.optional().meta({ example: "/v1/chat/completions" }),
       key: text.optional(),
       session_id: label.optional(),
       user: label.optional(),
@@ -208,20 +238,28 @@ export const requestRoutes = [
     path: "/v1/requests/{id}",
     operationId: "getRequest",
     summary: "One call, with its attempts at upstreams, or a refused request",
-    params: { id: z.string().meta({ example: "req_..." }) },
+    params: { id: z.string().describe("The id of the request or of the response").meta({ example: "req_..." }) },
     answers: { 200: "The call" },
     answer: requestDetail,
-    async handle({ money, refusals }, { who: caller, params: { id } }) {
-      const entry = await money.entry(caller.account, id);
-      if (!entry?.request) {
-        const refusal = await refusals.find(caller.account, id);
-        return refusalOf(found(refusal && isVisible(caller, refusal.key) ? refusal : undefined, "request"));
-      }
-      const shown = found(isVisible(caller, entry.request.key) ? entry : undefined, "request");
-      const refunded = await money.refundedAmong([shown]);
+    async handle({ money, refusals, files, detachedCalls, publicUrl }, { who: caller, params: { id } }) {
+      const { account } = caller;
+      const call = await money.findAnswer(account, id, visibleKey(caller));
+      const { status, error, totalMs = 0, attempts = [] } = call?.request ?? {};
+      // Of a call that succeeded nothing else is known.
+      const answered = status === "succeeded" ? undefined : await refusals.find(account, call?.id ?? id);
+      if (!call) return refusalOf(found(answered && isVisible(caller, answered.key) ? answered : undefined, "request"));
+      const span = { from: new Date(call.createdAt.getTime() - totalMs), to: call.createdAt };
+      const [refunded, made, job] = await Promise.all([
+        money.refundedAmong([call]),
+        files.generated.madeBy(account, call.id, span),
+        detachedCalls.find(account, call.id),
+      ]);
       return {
-        ...callOf(shown, refunded.has(shown)),
-        attempts: (shown.request?.attempts ?? []).map(shownAttempt),
+        ...callOf(call, refunded.has(call)),
+        ...errorOf(error, [job?.error, answered].find((each) => each?.code === error) ?? undefined),
+        job: job && jobIdOf(job.requestId),
+        attempts: attempts.map(shownAttempt),
+        files: made.map((file) => ({ ...file, type: file.contentType, url: `${publicUrl()}/media/${file.id}` })),
       };
     },
   }),

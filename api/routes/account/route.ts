@@ -28,6 +28,8 @@ export interface AccountDeps extends JobActionDeps, BatchDeps {
   readonly files: Files;
   readonly webhooks: Webhooks;
   readonly audit: Audit;
+  /** The operator as invoices name it, in lines. */
+  readonly invoiceIssuer: string | undefined;
   readonly providerKeys: Pick<ProviderKeys, "list" | "get">;
   readonly providerKeyManaging: ProviderKeyManaging;
 }

@@ -1,4 +1,3 @@
-import type { Request, Response } from "express";
 import { z } from "zod";
 import { invalidValue } from "#errors";
 import {
@@ -6,7 +5,6 @@ import {
   dayOf,
   daysLater,
   firstShownHour,
-  formatUsd,
   hourDays,
   hourOf,
   hoursLater,
@@ -18,8 +16,8 @@ import {
   type UsageSums,
   usageGroups,
 } from "#money";
-import { csvOf } from "../../http/csv.ts";
-import { fields, orNull, tag, usd } from "../../http/fields.ts";
+import { csvOf, wantsCsv } from "../../http/csv.ts";
+import { fields, tag, usd } from "../../http/fields.ts";
 import { flag, label, listOfNames } from "../../http/input.ts";
 import { text, wholeList } from "../../http/page.ts";
 import { askedKey } from "./own-key.ts";
@@ -31,7 +29,7 @@ const defaultHours = 24;
 const maxRows = 10_000;
 
 const dayExample = { format: "date", example: "2026-11-23" };
-const day = z.string().meta(dayExample);
+export const day = z.string().meta(dayExample);
 const hour = z.string().meta({ example: "2026-11-23T05:00Z" });
 const shownHour = (stored: string) => `${stored}:00Z`;
 const isHour = (time: string) => time.includes("T");
@@ -56,7 +54,7 @@ const groups = listOfNames(usageGroups)
     `Comma-separated list of day, hour, model, key, endpoint, tag, session or user; or none, for one row; default: day. Session and user: of at most ${maxLedgerDays} days and ${maxLedgerCalls} calls`,
   );
 
-const counts = {
+export const counts = {
   calls: z.int().describe("Calls and uploads that ended"),
   input_tokens: z.int(),
   output_tokens: z.int(),
@@ -101,26 +99,9 @@ const usage = fields({
     .describe("With `previous`: the sums of the period before"),
 }).meta({ id: "UsageSums" });
 
-const invoice = fields({
-  object: tag("invoice"),
-  month: z.string().meta({ example: "2026-11" }),
-  lines: z.array(fields({ day, model: orNull(z.string()), ...counts })),
-  total_usd: usd,
-}).meta({ id: "Invoice" });
-
-const month = z.string().regex(/^[1-9]\d{3}-(0[1-9]|1[0-2])$/, "must be a month, like 2026-11");
-/** Far above 31 days of all models. */
-const maxLines = 100_000;
-
 /** The columns of a row, after those of its groups. */
-const numbersOf = (row: UsageSums) =>
+export const numbersOf = (row: UsageSums) =>
   [row.calls, row.inputTokens, row.outputTokens, row.cachedTokens, row.units, row.costNanoUsd] as const;
-
-function invoiceCsv(rows: readonly UsageRow[], totalNanoUsd: bigint): string {
-  const lines = rows.map((row) => [row.day, row.model, ...numbersOf(row)]);
-  const total = `"total",,,,,,,${formatUsd(totalNanoUsd)}\r\n`;
-  return csvOf(["day", "model", ...Object.keys(counts)], lines) + total;
-}
 
 function usageCsv(rows: readonly ReturnType<typeof shownRow>[], groupBy: readonly UsageGroup[]): string {
   const columns = usageGroups.filter((group) => groupBy.includes(group));
@@ -130,14 +111,6 @@ function usageCsv(rows: readonly ReturnType<typeof shownRow>[], groupBy: readonl
   });
   const [first, ...others] = Object.keys(counts) as [string, ...string[]];
   return csvOf([...columns, first, "failed", "cancelled", ...others, "saved_usd"], lines);
-}
-
-/** Returns true if the answer is CSV. */
-function wantsCsv(req: Request, res: Response, name: string): boolean {
-  res.vary("accept");
-  if (req.accepts(["application/json", "text/csv"]) !== "text/csv") return false;
-  res.type("text/csv").attachment(`${name}.csv`);
-  return true;
 }
 
 interface Span {
@@ -225,25 +198,6 @@ export const usageRoutes = [
       if (wantsCsv(req, res, `usage-${span.from.slice(0, 13)}-${span.to.slice(0, 13)}`))
         return usageCsv(shown, groupBy);
       return { ...wholeList(shown), ...(groupBy.includes("tag") && { groupsOverlap: true as const }) };
-    },
-  }),
-  route({
-    method: "get",
-    path: "/v1/invoices",
-    operationId: "getInvoice",
-    summary: "Usage of a month by day and model, as JSON or CSV depending on `Accept` (scope `manage`)",
-    scope: "manage",
-    query: { month: month.meta({ example: "2026-11" }) },
-    answers: { 200: "The usage of the month" },
-    answer: invoice,
-    otherTypes: { "text/csv": { schema: z.string() } },
-    async handle({ money }, { who: { account }, query: { month }, req, res }) {
-      const from = `${month}-01`;
-      const to = daysLater(`${daysLater(from, 31).slice(0, 7)}-01`, -1);
-      const rows = await money.usage(account, { from, to, groupBy: ["day", "model"], limit: maxLines });
-      const totalNanoUsd = rows.reduce((sum, { costNanoUsd }) => sum + costNanoUsd, 0n);
-      if (wantsCsv(req, res, `invoice-${month}`)) return invoiceCsv(rows, totalNanoUsd);
-      return { month, lines: rows.map((row) => ({ ...row, day: row.day ?? "" })), totalNanoUsd };
     },
   }),
 ];

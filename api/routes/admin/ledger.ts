@@ -50,7 +50,7 @@ function requireAccount(query: { readonly [Name in (typeof ofOneAccount)[number]
 }
 
 /** Renders a refused request, which is not in the ledger, like the entry of a call. */
-const shownRefusal = ({ requestId: id, account, key, endpoint, status, code, createdAt }: Refusal) => ({
+const shownRefusal = ({ requestId: id, account, key, endpoint, status, code, message, createdAt }: Refusal) => ({
   id,
   account,
   kind: "usage" as const,
@@ -63,6 +63,7 @@ const shownRefusal = ({ requestId: id, account, key, endpoint, status, code, cre
     status: "refused" as const,
     error: code,
     httpStatus: status,
+    errorMessage: message,
     usage: {},
     estimated: false,
     totalMs: 0,
@@ -150,8 +151,12 @@ export const ledgerRoutes = [
     answer: entry,
     async handle({ money, refusals }, { params: { id } }) {
       const made = (await money.findEntry(id)) ?? (await money.archives.restoredEntry(id));
-      if (!made) return shownRefusal(found(await refusals.findOfAll(id), "request"));
-      return shownEntry(made, (await money.refundedAmong([made])).has(made));
+      const answered = made?.request?.status === "succeeded" ? undefined : await refusals.findOfAll(id);
+      if (!made) return shownRefusal(found(answered, "request"));
+      const { request, ...shown } = shownEntry(made, (await money.refundedAmong([made])).has(made));
+      const isOfCall = answered !== undefined && answered.code === request?.error;
+      const error = isOfCall && { httpStatus: answered.status, errorMessage: answered.message };
+      return { ...shown, request: request && { ...request, ...error } };
     },
   }),
   route({

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { type Batches, batchKinds, renderBatch, type StoredBatch } from "#batches";
 import type { Files } from "#files";
 import type { Caller } from "#keys";
-import { fields, tag, unixSecondsOfMs } from "../../http/fields.ts";
+import type { Money } from "#money";
+import { fields, orNull, tag, unixSecondsOfMs } from "../../http/fields.ts";
 import { found, listOf, pageQuery, readPage, wholeList } from "../../http/page.ts";
 import { routeOf } from "../../http/route.ts";
 import type { RunningCalls } from "../../open-calls/index.ts";
@@ -11,6 +12,7 @@ import { batchObject } from "../batch-object.ts";
 export interface OwnDeps {
   readonly running: Pick<RunningCalls, "list">;
   readonly files: Pick<Files, "generated">;
+  readonly money: Money;
   readonly batches: Pick<Batches, "list" | "find">;
   readonly publicUrl: () => string;
 }
@@ -32,6 +34,7 @@ const file = fields({
   id: z.string(),
   object: tag("file"),
   request: z.string(),
+  model: orNull(z.string()),
   type: z.string(),
   bytes: z.int(),
   created_at: unixSecondsOfMs,
@@ -72,15 +75,19 @@ export const ownRoutes = [
     query: pageQuery,
     answers: { 200: "A page" },
     answer: listOf(file),
-    handle: ({ files, publicUrl }, { who: { account }, query }) =>
-      readPage(query, async (page) =>
-        (await files.generated.list(account, page)).map((each) => ({
+    handle: ({ files, money, publicUrl }, { who: { account }, query }) =>
+      readPage(query, async (page) => {
+        const made = await files.generated.list(account, page);
+        const requests = [...new Set(made.map(({ requestId }) => requestId))];
+        const models = await money.modelsOf(account, requests);
+        return made.map((each) => ({
           ...each,
           request: each.requestId,
+          model: models.get(each.requestId),
           type: each.contentType,
           url: `${publicUrl()}/media/${each.id}`,
-        })),
-      ),
+        }));
+      }),
   }),
   route({
     method: "get",

@@ -16,7 +16,7 @@ import { keyAccount } from "../key-object.ts";
 export interface SessionDeps extends Uses<"log"> {
   readonly sessions: Sessions;
   readonly keys: Keys;
-  readonly money: Pick<Money, "account">;
+  readonly money: Money;
   readonly tokens: AdminTokens | undefined;
   readonly publicUrl: () => string;
   readonly hasTopups: boolean;

@@ -4,6 +4,8 @@ import { base, request } from "./client.ts";
 interface GeneratedFile {
   readonly id: string;
   readonly request: string;
+  /** Null until the call has ended. */
+  readonly model: string | null;
   readonly type: string;
   readonly bytes: number;
   readonly created_at: number;

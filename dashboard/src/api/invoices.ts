@@ -3,15 +3,17 @@ import { download } from "../lib/download.ts";
 import { base, errorOf, request, unreachable } from "./client.ts";
 import type { components } from "./schema.d.ts";
 
-type Invoice = components["schemas"]["Invoice"];
+export type Invoice = components["schemas"]["Invoice"];
 export type InvoiceLine = Invoice["lines"][number];
 
 /** The path has two response types, and the document cannot tell which one applies. */
 const pathOf = (month: string) => `${base}/v1/invoices?month=${month}`;
 
+export const invoiceKey = ["invoice"];
+
 export const invoiceQuery = (month: string) =>
   queryOptions({
-    queryKey: ["invoice", month],
+    queryKey: [...invoiceKey, month],
     queryFn: ({ signal }) => request<Invoice>(pathOf(month), { headers: { accept: "application/json" }, signal }),
   });
 

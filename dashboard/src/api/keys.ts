@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, type QueryClient, queryOptions, useInfiniteQuery } from "@tanstack/react-query";
 import { client, unwrap } from "./client.ts";
 import type { components } from "./schema.d.ts";
-import { useCanManage } from "./session.ts";
+import { useAccountSession, useCanManage } from "./session.ts";
 
 export type Key = components["schemas"]["Key"];
 export type NewKey = components["schemas"]["NewKey"];
@@ -63,6 +63,10 @@ export function useKeyOptions(isNeeded = true): readonly { readonly value: strin
 
 /** Maps key ids to names. */
 export function useKeyNames(isNeeded: boolean): (id: string) => string {
-  const names = new Map(useKeyOptions(isNeeded).map(({ value, label }) => [value, label]));
+  const { key } = useAccountSession();
+  const names = new Map([
+    [key.id, nameOf(key)],
+    ...useKeyOptions(isNeeded).map(({ value, label }) => [value, label] as const),
+  ]);
   return (id) => names.get(id) ?? id;
 }

@@ -9,6 +9,7 @@ export type CallWithAttempts = components["schemas"]["RequestDetail"];
 export interface Filters {
   readonly status?: string | undefined;
   readonly model?: string | undefined;
+  readonly endpoint?: string | undefined;
   readonly key?: string | undefined;
   readonly tag?: string | undefined;
   readonly session_id?: string | undefined;
@@ -23,11 +24,12 @@ const statuses = ["succeeded", "failed", "cancelled"] as const;
 
 /** Ignores an invalid status or day: anyone may have typed the address. */
 function queryOf(filters: Filters, limit: number, after: string) {
-  const { status, model, key, tag, session_id, user, provider_key, from, to } = filters;
+  const { status, model, endpoint, key, tag, session_id, user, provider_key, from, to } = filters;
   return {
     limit,
     status: statuses.find((each) => each === status),
     model,
+    endpoint,
     key,
     tag,
     session_id,
@@ -65,4 +67,11 @@ export const requestQuery = (id: string) =>
     // Just after a stop, the call's cost is not captured yet, and the call is not listed.
     retry: (failures, error) => failures < 4 && error instanceof ApiError && [0, 404, 503].includes(error.status),
     retryDelay: 500,
+    refetchInterval: ({ state: { data } }) => data !== undefined && isNotedLater(data) && 1_000,
   });
+
+const notedSeconds = 5;
+
+/** The message of an error is recorded about a second after the call has ended. */
+const isNotedLater = ({ error, error_message, batch, created_at }: CallWithAttempts): boolean =>
+  error !== null && error_message === null && batch === null && Date.now() / 1_000 < created_at + notedSeconds;

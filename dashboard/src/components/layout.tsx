@@ -25,6 +25,7 @@ const customer: readonly NavigationItem[] = [
   { to: "/models", label: "Models" },
   { to: "/files", label: "Files" },
   { to: "/top-up", label: "Top up" },
+  { to: "/statement", label: "Statement" },
   { to: "/invoices", label: "Invoices" },
 ];
 
@@ -104,14 +105,14 @@ export function Layout({ session, other }: Props) {
   const [isOpen, setOpen] = useState(false);
   const items = session.kind === "operator" ? operatorNavigation : customer;
   return (
-    <div className="min-h-dvh lg:grid lg:grid-cols-[15rem_minmax(0,1fr)]">
+    <div className="min-h-dvh lg:grid lg:grid-cols-[15rem_minmax(0,1fr)] print:block">
       <a
         href="#main"
         className="sr-only focus:not-sr-only focus:fixed focus:start-3 focus:top-3 focus:z-50 focus:rounded-lg focus:bg-surface focus:p-3"
       >
         Skip to the content
       </a>
-      <header className="border-line bg-surface max-lg:sticky max-lg:top-0 max-lg:z-40 max-lg:border-b lg:border-e">
+      <header className="border-line print:hidden bg-surface max-lg:sticky max-lg:top-0 max-lg:z-40 max-lg:border-b lg:border-e">
         <div className="flex flex-col lg:sticky lg:top-0 lg:h-dvh lg:overflow-y-auto lg:px-3 lg:py-6">
           <div className="flex items-center justify-between gap-3 px-4 py-2 lg:px-3 lg:pb-6">
             <p className="flex items-center gap-2.5 text-base font-semibold">

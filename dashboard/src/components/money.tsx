@@ -12,7 +12,7 @@ const restSize = 0.65;
 
 /** An amount stays on one line of the narrowest figure, so a long one is smaller. */
 function figureSize(whole: string, rest: string): string {
-  const width = `$${whole}.00`.length + restSize * rest.length;
+  const width = `${whole}.00`.length + restSize * rest.length;
   if (width > 13) return "in-[.figure]:text-[0.6em]";
   return width > 10.5 ? "in-[.figure]:text-[0.8em]" : "";
 }
@@ -24,7 +24,7 @@ export function Money({ usd, restDigits = 0 }: Props) {
     <span
       className={classNames(
         "whitespace-nowrap tabular-nums in-[dd:not(.figure)]:whitespace-normal max-sm:in-[td]:whitespace-normal",
-        figureSize(whole, rest),
+        figureSize(`${sign}$${whole}`, rest),
       )}
     >
       <span className="whitespace-nowrap">

@@ -28,9 +28,14 @@ interface Props<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string;
+  /** The link in a row's first cell covers the row: see `rowLink`. */
+  readonly linked?: boolean;
   /** Cells of a last row with sums, one per column: an amount where the column has amounts. */
   readonly footer?: readonly (string | null)[];
 }
+
+/** The class of a link that covers its row, in a table of linked rows. */
+export const rowLink = "font-medium text-accent hover:underline after:absolute after:inset-0 after:content-['']";
 
 /** Headers can also be names of models and keys. */
 const longHeader = 24;
@@ -46,7 +51,7 @@ function drawn<Row>(column: Column<Row>, rows: readonly Row[], total: string | n
 }
 
 /** On a narrow screen each row is a card with its headers inside: see `.cards` in theme.css. */
-export function Table<Row>({ caption, columns, rows, rowKey, footer }: Props<Row>) {
+export function Table<Row>({ caption, columns, rows, rowKey, linked = false, footer }: Props<Row>) {
   const all = columns.map((column, index) => drawn(column, rows, footer?.[index]));
   return (
     // Positioned, because text for screen readers would otherwise lie outside and widen the page.
@@ -73,7 +78,7 @@ export function Table<Row>({ caption, columns, rows, rowKey, footer }: Props<Row
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={rowKey(row)}>
+            <tr key={rowKey(row)} className={linked ? "relative" : undefined}>
               {all.map(({ header, cell, numeric, wide }) => (
                 <td
                   key={header}

@@ -8,6 +8,12 @@ export function bytes(size: number): string {
   return `${value.toFixed(value < 10 && unit > 0 ? 1 : 0)} ${units[unit]}`;
 }
 
+/** What a media type is, in a word: `Image`. */
+export function kindOf(mime: string): string {
+  const [kind = ""] = mime.split("/");
+  return { image: "Image", video: "Video", audio: "Sound" }[kind] ?? "File";
+}
+
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
@@ -36,6 +42,10 @@ export function daysBefore(day: string, days: number): string {
 
 const shortDay = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
 export const dayLabel = (day: string): string => shortDay.format(new Date(`${day}T00:00:00Z`));
+
+const longDay = new Intl.DateTimeFormat("en-US", { dateStyle: "long", timeZone: "UTC" });
+/** A UTC day with its year, for documents. */
+export const fullDay = (day: string): string => longDay.format(new Date(`${day}T00:00:00Z`));
 
 const shortHour = new Intl.DateTimeFormat("en-US", {
   month: "short",

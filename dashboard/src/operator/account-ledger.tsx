@@ -3,6 +3,7 @@ import { unwrap } from "../api/client.ts";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Select } from "../components/select.tsx";
 import { Time } from "../components/time.tsx";
+import { calledName } from "../lib/calls.ts";
 import { admin, type Entry } from "./api.ts";
 import { Id, RequestLink } from "./links.tsx";
 import { PagedTable } from "./paged-table.tsx";
@@ -57,7 +58,7 @@ function What({ entry: { id, request, reason, transaction } }: { readonly entry:
   return (
     <span className="flex flex-col gap-1">
       <span className="flex flex-wrap items-center gap-2">
-        {request.model ?? "Not known"}
+        {calledName(request)}
         {request.status !== "succeeded" && <CallStatus status={request.status} error={request.error} />}
       </span>
       <RequestLink id={id} />

@@ -8,6 +8,7 @@ import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
+import { calledName } from "../lib/calls.ts";
 import { whyCharged } from "../lib/cost.ts";
 import { count, duration } from "../lib/format.ts";
 import { admin, type Entry } from "./api.ts";
@@ -48,8 +49,9 @@ function Details({ entry }: { readonly entry: Entry }) {
                 ...(request
                   ? ([
                       ["Status", <CallStatus key="status" status={request.status} error={request.error} />],
+                      ...(request.error_message === undefined ? [] : [["Message", request.error_message] as const]),
                       ["Endpoint", request.endpoint ?? "Not known"],
-                      ["Model", request.model ?? "Not known"],
+                      ["Model", calledName(request)],
                       ["Upstream", request.upstream ?? "None"],
                       ["Key", request.key === null ? "None" : <Id key="key">{request.key}</Id>],
                       ...(request.session_id === undefined ? [] : [["Session", request.session_id] as const]),

@@ -12,6 +12,7 @@ import { Page } from "../components/page.tsx";
 import { optionsOf, Select } from "../components/select.tsx";
 import { TextFilter } from "../components/text-filter.tsx";
 import { Time } from "../components/time.tsx";
+import { calledName } from "../lib/calls.ts";
 import { duration } from "../lib/format.ts";
 import { statusOptions } from "../lib/statuses.ts";
 import { spanOf } from "../lib/time.ts";
@@ -74,7 +75,7 @@ export function OperatorRequests() {
           { header: "Request", cell: ({ id }) => <RequestLink id={id} /> },
           { header: "Account", cell: ({ account }) => <AccountLink id={account} /> },
           { header: "Key", cell: ({ request: call }) => (call?.key ? <OneLineId>{call.key}</OneLineId> : "–") },
-          { header: "Model", cell: ({ request: call }) => call?.model ?? call?.endpoint ?? "Not known", wide: true },
+          { header: "Model", cell: ({ request: call }) => (call ? calledName(call) : "Not known"), wide: true },
           {
             header: "Status",
             cell: ({ request: call, refunded }) =>

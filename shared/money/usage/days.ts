@@ -116,6 +116,8 @@ export function createUsageDays(deps: MoneyDeps) {
 
   return {
     sumUsage,
+    /** The last day whose rows are final, or an empty string. */
+    lastClosed: () => lastClosed(),
     hours,
     totals,
     ofService: createServiceUsage({ days: collection, hours: hours.collection, lastClosed }),

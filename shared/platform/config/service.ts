@@ -36,6 +36,12 @@ export const service = {
   PUBLIC_URL: address
     .optional()
     .describe("Address of the API as callers reach it, used in absolute links. Default: http://127.0.0.1:PORT"),
+  INVOICE_ISSUER: text
+    .max(1_000)
+    .optional()
+    .describe(
+      "Who issues the invoices of accounts: name, address and tax number of the operator. Semicolons separate lines. If unset, invoices have no issuer and no number",
+    ),
   ADMIN_TOKEN: z
     .string()
     .regex(/^[^,]{32,}(,[^,]{32,})?$/, "must have at least 32 characters, or be two such tokens, separated by a comma")

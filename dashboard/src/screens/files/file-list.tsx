@@ -18,7 +18,9 @@ export const FileList = <File extends { readonly id: string }>({ title, query, e
       {(files) => (
         <ul className="grid gap-4 sm:grid-cols-2 lg:grid-cols-3">
           {files.map((file) => (
-            <li key={file.id}>{children(file)}</li>
+            <li key={file.id} className="min-w-0">
+              {children(file)}
+            </li>
           ))}
         </ul>
       )}

@@ -11,6 +11,7 @@ import { EmptyState } from "../../components/empty-state.tsx";
 import { Page } from "../../components/page.tsx";
 import { toast } from "../../components/toast.tsx";
 import { curlForUpload } from "../../lib/examples.ts";
+import { kindOf } from "../../lib/format.ts";
 import { FileCard } from "./file-card.tsx";
 import { FileList } from "./file-list.tsx";
 import { GeneratedFiles } from "./generated-files.tsx";
@@ -52,6 +53,8 @@ function Uploads() {
       >
         {(upload) => (
           <FileCard
+            title={kindOf(upload.mime)}
+            createdAt={upload.created_at}
             id={upload.id}
             url={upload.url}
             mime={upload.mime}

@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { generatedFilesQuery } from "../../api/generated-files.ts";
 import { buttonClass } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { kindOf } from "../../lib/format.ts";
 import { FileCard } from "./file-card.tsx";
 import { FileList } from "./file-list.tsx";
 
@@ -19,8 +20,16 @@ export const GeneratedFiles = () => (
       </EmptyState>
     }
   >
-    {({ id, request, type, bytes, expires_at, url }) => (
-      <FileCard id={id} url={url} mime={type} size={bytes} expiresAt={expires_at}>
+    {({ id, request, model, type, bytes, created_at, expires_at, url }) => (
+      <FileCard
+        title={model ?? kindOf(type)}
+        createdAt={created_at}
+        id={id}
+        url={url}
+        mime={type}
+        size={bytes}
+        expiresAt={expires_at}
+      >
         <a href={url} download className={buttonClass("secondary", true)} aria-label={`Download ${id}`}>
           Download
         </a>
@@ -28,9 +37,9 @@ export const GeneratedFiles = () => (
           to="/requests/$id"
           params={{ id: request }}
           className={buttonClass("quiet", true)}
-          aria-label={`Its call, which made ${id}`}
+          aria-label={`Request that made ${id}`}
         >
-          Its call
+          Request
         </Link>
       </FileCard>
     )}

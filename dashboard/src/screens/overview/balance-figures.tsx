@@ -12,6 +12,16 @@ import { Skeleton } from "../../components/skeleton.tsx";
 import { toNano } from "../../lib/usd.ts";
 import { AlertDialog } from "./alert.tsx";
 
+/** The balance is what is available, unless calls run. */
+const Held = ({ balance, held }: { readonly balance: string; readonly held: string }) =>
+  toNano(held) === 0n ? (
+    "The balance: credits less costs"
+  ) : (
+    <>
+      Of a balance of <Money usd={balance} />; <Money usd={held} /> is held for calls that run
+    </>
+  );
+
 export function BalanceFigures() {
   const canManage = useCanManage();
   const { service } = useAccountSession();
@@ -39,15 +49,9 @@ export function BalanceFigures() {
               </Notice>
             )
           )}
-          <div className="grid grid-cols-2 gap-4 lg:grid-cols-4">
-            <Figure label="Balance" note="Credits less costs">
-              <Money usd={balance_usd} />
-            </Figure>
-            <Figure label="Available" note="For new calls">
+          <div className="grid grid-cols-2 gap-4">
+            <Figure label="Available" note={<Held balance={balance_usd} held={held_usd} />}>
               <Money usd={available_usd} />
-            </Figure>
-            <Figure label="Held" note="For calls that run">
-              <Money usd={held_usd} />
             </Figure>
             <Figure
               label="Alert below"

@@ -52,7 +52,7 @@ export function SpendSection() {
           const spend = stacked(rows, {
             times: timesBetween(from, to),
             timeOf: ({ day }) => day,
-            nameOf: (row) => nameOf(row[by] ?? "unknown"),
+            nameOf: (row) => nameOf(row[by] ?? (by === "model" ? "Uploads" : "No key")),
             valueOf: cost.valueOf,
           });
           return (

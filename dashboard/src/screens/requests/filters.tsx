@@ -1,14 +1,19 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { keysQuery } from "../../api/keys.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useKeyOptions } from "../../api/keys.ts";
 import { modelsQuery } from "../../api/models.ts";
 import { useProviderKeyOptions } from "../../api/provider-keys.ts";
 import type { Filters as Values } from "../../api/requests.ts";
-import { useCanManage } from "../../api/session.ts";
+import { usageQuery } from "../../api/usage.ts";
 import { Button } from "../../components/button.tsx";
 import { DayRange } from "../../components/day-range.tsx";
 import { optionsOf, Select } from "../../components/select.tsx";
 import { TextFilter } from "../../components/text-filter.tsx";
+import { daysBefore } from "../../lib/format.ts";
 import { statusOptions } from "../../lib/statuses.ts";
+import { useToday } from "../../lib/time.ts";
+
+/** Endpoints that were used in these days can be chosen. */
+const usedDays = 90;
 
 interface Props {
   readonly values: Values;
@@ -16,8 +21,11 @@ interface Props {
 }
 
 export function Filters({ values, onChange }: Props) {
-  const canManage = useCanManage();
-  const keys = useInfiniteQuery({ ...keysQuery, enabled: canManage }).data?.pages.flatMap(({ data }) => data) ?? [];
+  const keys = useKeyOptions();
+  const today = useToday();
+  const { data: used = [] } = useQuery(
+    usageQuery({ from: daysBefore(today, usedDays - 1), to: today, groupBy: ["endpoint"] }),
+  );
   const { data: models = [] } = useQuery(modelsQuery);
   const providerKeys = useProviderKeyOptions();
   const set = (name: keyof Values) => (value: string) => onChange({ ...values, [name]: value || undefined });
@@ -38,14 +46,21 @@ export function Filters({ values, onChange }: Props) {
         )}
         onChange={set("model")}
       />
-      {canManage && (
+      <Select
+        label="Endpoint"
+        value={values.endpoint ?? ""}
+        options={optionsOf(
+          "All endpoints",
+          used.flatMap(({ endpoint }) => endpoint ?? []),
+          values.endpoint,
+        )}
+        onChange={set("endpoint")}
+      />
+      {keys.length > 0 && (
         <Select
           label="Key"
           value={values.key ?? ""}
-          options={[
-            { value: "", label: "All keys" },
-            ...keys.map(({ id, name, prefix }) => ({ value: id, label: name ?? prefix })),
-          ]}
+          options={[{ value: "", label: "All keys" }, ...keys]}
           onChange={set("key")}
         />
       )}

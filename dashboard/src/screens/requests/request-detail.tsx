@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { useKeyNames } from "../../api/keys.ts";
 import { type CallWithAttempts, requestQuery } from "../../api/requests.ts";
 import { Figure } from "../../components/card.tsx";
 import { CopiedId, Facts } from "../../components/facts.tsx";
@@ -7,9 +8,12 @@ import { Money } from "../../components/money.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Time } from "../../components/time.tsx";
+import { calledName } from "../../lib/calls.ts";
 import { count, duration } from "../../lib/format.ts";
 import { toNano } from "../../lib/usd.ts";
+import { GeneratedFileList } from "../files/generated-file-list.tsx";
 import { CostTable } from "./cost-table.tsx";
+import { RequestError } from "./request-error.tsx";
 import { CallStatus } from "./request-table.tsx";
 import { Waterfall } from "./waterfall.tsx";
 
@@ -17,17 +21,19 @@ const route = getRouteApi("/requests/$id");
 
 export function RequestDetail() {
   const { id } = route.useParams();
+  const query = useQuery(requestQuery(id));
   return (
     <Page
       title="Request"
-      intro={<CopiedId id={id} what="request id" />}
+      // The address may have the id of the response.
+      intro={<CopiedId id={query.data?.id ?? id} what="request id" />}
       actions={
         <Link to="/requests" className="text-accent hover:underline">
           All requests
         </Link>
       }
     >
-      <QueryView query={useQuery(requestQuery(id))}>{(call) => <Detail call={call} />}</QueryView>
+      <QueryView query={query}>{(call) => <Detail call={call} />}</QueryView>
     </Page>
   );
 }
@@ -48,6 +54,25 @@ const Others = ({ by }: { readonly by: Readonly<Record<string, string>> }) => (
     {Object.values(by)}
   </Link>
 );
+
+/** The name and the id: programs know the one, the API the other. */
+function KeyFact({ id }: { readonly id: string }) {
+  const name = useKeyNames(true)(id);
+  return (
+    <>
+      <Link to="/requests" search={{ key: id }} className="text-accent hover:underline">
+        {name}
+      </Link>
+      {name !== id && <code className="block text-xs text-muted">{id}</code>}
+    </>
+  );
+}
+
+const toGenerated = ({ url, type, expires_at }: CallWithAttempts["files"][number]) => ({
+  url,
+  contentType: type,
+  expiresAt: expires_at,
+});
 
 const time = (ms: number | null) => (ms === null ? "–" : duration(ms));
 
@@ -70,13 +95,12 @@ const ownKeyFacts = ({ provider_key_id: id, list_usd, fee_usd }: CallWithAttempt
 
 function Detail({ call }: { readonly call: CallWithAttempts }) {
   const facts = [
-    { name: "Model", value: call.model ?? "unknown" },
-    { name: "Endpoint", value: call.endpoint ?? "unknown" },
-    { name: "Key", value: call.key ?? "none" },
-    { name: "Made", value: <Time at={call.created_at} /> },
+    { name: "Model", value: calledName(call) },
+    { name: "Endpoint", value: call.endpoint ?? "Not known" },
+    { name: "Key", value: call.key === null ? "none" : <KeyFact id={call.key} /> },
+    { name: "Ended", value: <Time at={call.created_at} /> },
     { name: "Status", value: <CallStatus call={call} /> },
-    ...(call.http_status === null ? [] : [{ name: "HTTP status", value: call.http_status }]),
-    { name: "Streamed", value: call.streamed === null ? "unknown" : call.streamed ? "yes" : "no" },
+    { name: "Streamed", value: call.streamed === null ? "Not known" : call.streamed ? "yes" : "no" },
     ...(toNano(call.saved_usd) === 0n ? [] : [{ name: "Prompt cache", value: <Saved call={call} /> }]),
     ...(call.session_id === null ? [] : [{ name: "Session", value: <Others by={{ session_id: call.session_id }} /> }]),
     ...(call.user === null ? [] : [{ name: "User", value: <Others by={{ user: call.user }} /> }]),
@@ -95,6 +119,30 @@ function Detail({ call }: { readonly call: CallWithAttempts }) {
           },
         ]),
     ...ownKeyFacts(call),
+    ...(call.batch === null
+      ? []
+      : [
+          {
+            name: "Batch",
+            value: (
+              <Link to="/batches/$id" params={{ id: call.batch }} className="text-accent hover:underline">
+                {call.batch}
+              </Link>
+            ),
+          },
+        ]),
+    ...(call.job === null
+      ? []
+      : [
+          {
+            name: "Job",
+            value: (
+              <Link to="/jobs/$id" params={{ id: call.job }} className="text-accent hover:underline">
+                {call.job}
+              </Link>
+            ),
+          },
+        ]),
     ...(call.finish_reason === null ? [] : [{ name: "Finish reason", value: call.finish_reason }]),
   ];
   return (
@@ -107,7 +155,14 @@ function Detail({ call }: { readonly call: CallWithAttempts }) {
         <Figure label="First token">{time(call.first_token_ms)}</Figure>
         <Figure label="Total">{time(call.total_ms)}</Figure>
       </div>
+      <RequestError call={call} />
       <Facts facts={facts} />
+      {call.files.length > 0 && (
+        <section className="flex flex-col gap-4">
+          <h2 className="text-base font-semibold">Files it made</h2>
+          <GeneratedFileList files={call.files.map(toGenerated)} />
+        </section>
+      )}
       <section className="flex flex-col gap-4">
         <h2 className="text-base font-semibold">Where the time went</h2>
         <Waterfall call={call} />

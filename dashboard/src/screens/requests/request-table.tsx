@@ -1,8 +1,10 @@
 import { Link } from "@tanstack/react-router";
+import { useKeyNames } from "../../api/keys.ts";
 import type { Call, CallWithAttempts } from "../../api/requests.ts";
 import { Badge } from "../../components/badge.tsx";
-import { type Column, Table } from "../../components/table.tsx";
+import { type Column, rowLink, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
+import { calledName } from "../../lib/calls.ts";
 import { count, duration } from "../../lib/format.ts";
 
 const tones: Readonly<Record<string, "good" | "bad" | "warn">> = { succeeded: "good", failed: "bad" };
@@ -13,25 +15,35 @@ export const CallStatus = ({
   readonly call: Pick<CallWithAttempts, "status" | "error">;
 }) => <Badge tone={tones[status] ?? "warn"}>{error ?? status}</Badge>;
 
-const columns: readonly Column<Call>[] = [
+/** Its first and last characters tell it apart; the row leads to all of it. */
+const shortId = (id: string) => `${id.slice(0, 10)}…${id.slice(-4)}`;
+
+const columnsOf = (keyName: (id: string) => string): readonly Column<Call>[] => [
   {
-    header: "When",
+    header: "Request",
     cell: ({ id, created_at }) => (
-      <Link to="/requests/$id" params={{ id }} className="font-medium text-accent hover:underline">
-        <Time at={created_at} />
-      </Link>
+      <>
+        <Link to="/requests/$id" params={{ id }} className={rowLink}>
+          <Time at={created_at} />
+        </Link>
+        <code title={id} className="block text-xs whitespace-nowrap text-muted">
+          {shortId(id)}
+        </code>
+      </>
     ),
   },
   {
     header: "Model",
     cell: ({ model, endpoint, tags }) => (
       <>
-        <span className="wrap-anywhere">{model ?? endpoint ?? "unknown"}</span>
+        <span className="wrap-anywhere">{calledName({ model, endpoint })}</span>
+        <span className="block text-xs wrap-anywhere text-muted">{endpoint}</span>
         {tags.length > 0 && <span className="block text-xs wrap-anywhere text-muted">{tags.join(", ")}</span>}
       </>
     ),
     wide: true,
   },
+  { header: "Key", cell: ({ key }) => <span className="wrap-anywhere">{key === null ? "–" : keyName(key)}</span> },
   {
     header: "Status",
     cell: (call) => (
@@ -59,6 +71,12 @@ const columns: readonly Column<Call>[] = [
   { header: "Cost", usd: ({ cost_usd }) => cost_usd },
 ];
 
-export const RequestTable = ({ calls, caption }: { readonly calls: readonly Call[]; readonly caption: string }) => (
-  <Table caption={caption} columns={columns} rows={calls} rowKey={({ id }) => id} />
-);
+interface Props {
+  readonly calls: readonly Call[];
+  readonly caption: string;
+}
+
+export function RequestTable({ calls, caption }: Props) {
+  const keyName = useKeyNames(true);
+  return <Table caption={caption} columns={columnsOf(keyName)} rows={calls} rowKey={({ id }) => id} linked />;
+}

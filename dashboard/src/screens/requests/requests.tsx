@@ -10,6 +10,7 @@ import { Page } from "../../components/page.tsx";
 import { Paged } from "../../components/paged.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
 import { Filters } from "./filters.tsx";
+import { FindRequest } from "./find-request.tsx";
 import { RequestTable } from "./request-table.tsx";
 
 const route = getRouteApi("/requests");
@@ -26,6 +27,7 @@ const columns: CsvColumns<Call> = {
   tags: ({ tags }) => tags.join(","),
   session_id: ({ session_id }) => session_id,
   user: ({ user }) => user,
+  batch: ({ batch }) => batch,
   input_tokens: ({ input_tokens }) => input_tokens,
   output_tokens: ({ output_tokens }) => output_tokens,
   cached_tokens: ({ cached_tokens }) => cached_tokens,
@@ -45,6 +47,7 @@ export function Requests() {
           Every call that cost something or failed after it was accepted. <ContentNote />
         </>
       }
+      actions={<FindRequest />}
     >
       <Filters values={values} onChange={(search: Values) => void navigate({ search })} />
       <Paged

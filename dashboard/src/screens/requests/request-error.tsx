@@ -1,0 +1,47 @@
+import { Link } from "@tanstack/react-router";
+import type { CallWithAttempts } from "../../api/requests.ts";
+import { Card } from "../../components/card.tsx";
+
+/** Text of the service with code in backticks. */
+const WithCode = ({ text }: { readonly text: string }) =>
+  text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
+
+/** What went wrong, and what to do about it. */
+export function RequestError({ call }: { readonly call: CallWithAttempts }) {
+  const { error, error_message, error_advice, http_status, batch } = call;
+  if (error === null) return null;
+  return (
+    <section className="flex flex-col gap-4">
+      <h2 className="text-base font-semibold">What went wrong</h2>
+      <Card className="flex flex-col gap-3">
+        <p className="text-xs text-muted">
+          {http_status !== null && `${http_status} `}
+          <code>{error}</code>
+        </p>
+        {error_message !== null ? (
+          <p className="wrap-anywhere">{error_message}</p>
+        ) : (
+          <p className="text-muted">
+            {batch === null ? (
+              "Its message was kept for 24 hours, or was not recorded."
+            ) : (
+              <>
+                Its message is in the file of errors of{" "}
+                <Link to="/batches/$id" params={{ id: batch }} className="text-accent underline">
+                  the batch
+                </Link>
+                .
+              </>
+            )}
+          </p>
+        )}
+        {error_advice !== null && (
+          <p>
+            <span className="font-medium">What to do: </span>
+            <WithCode text={error_advice} />
+          </p>
+        )}
+      </Card>
+    </section>
+  );
+}
