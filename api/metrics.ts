@@ -1,7 +1,7 @@
 import { openStatuses } from "#batches";
 import type { Catalog } from "#catalog";
 import { type ClusterCheck, type ClusterCounts, type ClusterStats, maxStatsAgeMs } from "#cluster-stats";
-import { errorKinds } from "#errors";
+import { isErrorCode } from "#errors";
 import { type Pool, pools, type Queues, type ReplyReader, type WorkerRegistry } from "#jobs";
 import type { Clock } from "#platform/clock";
 import { type Metrics, upstreamStateValues } from "#platform/observability/metrics";
@@ -23,7 +23,7 @@ export function createCallObserver(
   const observeOverhead = metrics.histogram("inference_overhead_seconds");
   return ({ endpoint, admitted, status, code = "none" }) => {
     const model = modelLabel(catalog, admitted?.model);
-    const known = code === "none" || Object.hasOwn(errorKinds, code) ? code : "other";
+    const known = code === "none" || isErrorCode(code) ? code : "other";
     count({ endpoint, model, status: String(status), code: known });
     if (!admitted) {
       if (status >= 400 && status !== 499) traffic.refused();

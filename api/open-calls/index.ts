@@ -6,18 +6,11 @@
  */
 
 import type { JobView, NewJob } from "#detached-calls";
-import {
-  type ErrorFields,
-  generationInProgress,
-  noCapacity,
-  ServiceError,
-  toServiceError,
-  upstreamTimeout,
-} from "#errors";
+import { type ErrorFields, generationInProgress, noCapacity, ServiceError, toServiceError } from "#errors";
 import { type Frame, isTextPool } from "#jobs";
-import type { ReleaseReason } from "#money";
 import { sleep } from "#platform/clock";
 import { createCallRegistry, shuttingDown } from "./call-registry.ts";
+import { frameLost, jobLost, noMemory, outOfTime, paused, runTwice } from "./failures.ts";
 import {
   isDelivered,
   isDetached,
@@ -32,6 +25,7 @@ import {
   type Submission,
   startOrContinueAttempt,
 } from "./open-call.ts";
+import { createReleaseHold } from "./release-hold.ts";
 import { checkPause, writeError, writeEvents, writeFinal, writeOtherwise, writePing } from "./write-answer.ts";
 
 /** Larger bodies go to object storage, not into the job. */
@@ -43,14 +37,6 @@ const readMs = 2_000;
 /** A stopping process waits this long for the holds of its calls to be released. */
 const lastReleasesMs = 10_000;
 
-const runTwice = () => noCapacity("The call was run twice; nothing was charged. Repeat it.", 1);
-const jobLost = () => noCapacity("The queue lost this call; nothing was charged. Repeat it.", 1);
-/** Redis failed over to a replica that did not have the frame yet. */
-const frameLost = () => noCapacity("A part of the response was lost; nothing was charged. Repeat the call.", 1);
-const noMemory = () => noCapacity("There is no memory for a response of this size right now; nothing was charged.", 2);
-const paused = () => noCapacity("This instance was paused for too long; nothing was charged. Repeat the call.", 1);
-const outOfTime = () => upstreamTimeout("The call ran out of time.", { shouldRetry: false });
-
 export { shuttingDown } from "./call-registry.ts";
 export { createDeliveries } from "./deliveries.ts";
 export { type EndedCall, type Recording, type WrittenAnswer, writtenAnswer } from "./open-call.ts";
@@ -59,6 +45,7 @@ export { checkPause, endEvents, writeError, writeEvents, writePing } from "./wri
 
 export function createOpenCalls(deps: OpenCallDeps) {
   const { reader, queues, registry, deliveries, money, files, clock, log } = deps;
+  const releaseHold = createReleaseHold(deps);
 
   const background = (what: string, call: OpenCall, work: Promise<unknown>) =>
     deps.background.run(what, work, { requestId: call.payload.requestId, ...call.trace?.span.ids });
@@ -185,23 +172,6 @@ export function createOpenCalls(deps: OpenCallDeps) {
     if (call.queuedJob) background("a call could not be cancelled", call, notifyWorkers("cancelled", call));
     if (isCharged) await refundAndFinish(call, error);
     else finishWithError(call, error);
-  }
-
-  /** Captures a cost of zero and releases the hold. Resolves to the captured cost, which may be that of an earlier entry. */
-  async function releaseHold(call: OpenCall, reason: ReleaseReason, signal?: AbortSignal): Promise<bigint> {
-    const { payload, leased } = call;
-    if (payload.isFree) {
-      call.costNanoUsd = 0n;
-      return 0n;
-    }
-    const { account, requestId, keyId: key, endpoint, model, held, lease, acceptedAt } = payload;
-    const { sessionId, user, tags } = payload;
-    const totalMs = clock.now() - acceptedAt;
-    const hold = { account, requestId, key, endpoint, model, heldNanoUsd: BigInt(held), lease, totalMs, signal };
-    const { entry } = await money.release({ ...hold, sessionId, user, tags }, reason);
-    call.costNanoUsd = entry.costNanoUsd;
-    leased?.end(call.costNanoUsd);
-    return call.costNanoUsd;
   }
 
   const notifyWorkers = (notice: "cancelled" | "disconnected", call: OpenCall): Promise<void> =>

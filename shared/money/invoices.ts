@@ -71,21 +71,19 @@ export function createInvoices({ mongo, accounts, ledger, clock, lastClosedDay, 
     return (await ledger.collection.findOne(charged, { hint: accountIndex })) === null;
   }
 
-  /** Records the parties if this is the first time that they count. */
+  /** Records the parties if the invoice may get its number. */
   async function partiesOf(
     account: string,
     month: Month,
     issuer: string | undefined,
     mayIssue: boolean,
   ): Promise<Parties> {
-    const _id = numberOf(account, month);
-    const recorded = await collection.findOne({ _id });
-    if (recorded) return shown(recorded);
     const owner = await accounts.find(account);
     if (!owner) throw notFound("account");
     const customer = billingOf(owner);
     if (!mayIssue || issuer === undefined) return { number: undefined, issuedAt: undefined, issuer, customer };
     const parties = { account, ...customer, issuer, createdAt: new Date(clock.now()) } as Omit<StoredInvoice, "_id">;
+    const _id = numberOf(account, month);
     const options = { upsert: true, returnDocument: "after", ignoreUndefined: true } as const;
     const made = await collection.findOneAndUpdate({ _id }, { $setOnInsert: parties }, options);
     if (!made) throw new Error(`the invoice ${_id} could not be recorded`);
@@ -93,10 +91,12 @@ export function createInvoices({ mongo, accounts, ledger, clock, lastClosedDay, 
   }
 
   return async (account: string, month: Month, issuer: string | undefined): Promise<Invoice> => {
+    const recorded = await collection.findOne({ _id: numberOf(account, month) });
     // Decided before the sums are read.
-    const final = await isFinal(account, month);
+    const final = recorded !== null || (await isFinal(account, month));
     const lines = await usage(account, { ...month, groupBy: ["day", "model"], limit: maxLines });
-    const parties = await partiesOf(account, month, issuer, final && lines.length > 0);
+    const mayIssue = final && lines.length > 0;
+    const parties = recorded ? shown(recorded) : await partiesOf(account, month, issuer, mayIssue);
     return { ...parties, isFinal: final, lines };
   };
 }

@@ -9,28 +9,22 @@ const movementKinds = ["credit", "adjustment", "payout"] as const satisfies read
 export const movements = { kind: { $in: [...movementKinds, "refund"] } };
 export const movementIndex = { account: 1, createdAt: 1 } as const;
 
-interface Line {
+export interface StatementLine {
   /** In UTC. */
   readonly day: string;
+  /** An entry of the ledger, or the sum of a day. */
+  readonly kind: (typeof movementKinds)[number] | "refunds" | "charges";
   readonly amountNanoUsd: bigint;
   /** The balance after this line. */
   readonly balanceNanoUsd: bigint;
-}
-interface MovementLine extends Line {
-  readonly kind: (typeof movementKinds)[number];
-  /** The id of the ledger entry. */
-  readonly id: string;
-  readonly createdAt: Date;
+  /** Of a sum: the calls and uploads that it is of. */
+  readonly calls?: number | undefined;
+  /** Of an entry: its id. */
+  readonly id?: string | undefined;
+  readonly createdAt?: Date | undefined;
   readonly reason?: string | undefined;
   readonly transaction?: string | undefined;
 }
-/** The sum of a day. */
-interface SumLine extends Line {
-  readonly kind: "refunds" | "charges";
-  /** The calls and uploads that it is of. */
-  readonly calls: number;
-}
-export type StatementLine = MovementLine | SumLine;
 
 export interface Statement {
   readonly openingNanoUsd: bigint;
@@ -102,22 +96,22 @@ export const createStatements =
     const days = new Set([...refunded.keys(), ...costs.keys(), ...movementsOfDays.keys()]);
     let balance = opening;
     const lines: StatementLine[] = [];
-    const add = <New extends { amountNanoUsd: bigint }>(line: New) => {
+    const add = (line: Omit<StatementLine, "balanceNanoUsd">) => {
       balance += line.amountNanoUsd;
-      return { ...line, balanceNanoUsd: balance };
+      lines.push({ ...line, balanceNanoUsd: balance });
     };
     for (const day of [...days].toSorted()) {
-      for (const entry of movementsOfDays.get(day) ?? []) lines.push(add({ day, ...movementOf(entry) }));
+      for (const entry of movementsOfDays.get(day) ?? []) add({ day, ...movementOf(entry) });
       const refund = refunded.get(day);
-      if (refund) lines.push(add({ day, kind: "refunds" as const, amountNanoUsd: refund.amount, calls: refund.calls }));
+      if (refund) add({ day, kind: "refunds", amountNanoUsd: refund.amount, calls: refund.calls });
       const { costNanoUsd = 0n, calls = 0 } = costs.get(day) ?? {};
       const charged = costNanoUsd + (refund?.amount ?? 0n);
-      if (charged > 0n) lines.push(add({ day, kind: "charges" as const, amountNanoUsd: -charged, calls }));
+      if (charged > 0n) add({ day, kind: "charges", amountNanoUsd: -charged, calls });
     }
     return { openingNanoUsd: opening, closingNanoUsd: balance, lines, isCut: found.length > limit };
   };
 
 function movementOf(stored: StoredEntry) {
   const { id, kind, amountNanoUsd, createdAt, reason, transaction } = toEntry(stored);
-  return { id, kind: kind as MovementLine["kind"], amountNanoUsd, createdAt, reason, transaction };
+  return { id, kind: kind as StatementLine["kind"], amountNanoUsd, createdAt, reason, transaction };
 }

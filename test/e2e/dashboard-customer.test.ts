@@ -201,7 +201,7 @@ test("a customer finds why a request failed, what another cost and made, and bot
   await details.getByLabel("Address").fill("2 Low Street\nLondon");
   await details.getByRole("button", { name: "Save" }).click();
   await page.getByText("Acme Ltd").waitFor();
-  // What is printed is the document alone.
+  // Only the document is printed.
   await page.emulateMedia({ media: "print" });
   expect(await page.getByRole("button", { name: "Billing details" }).isVisible()).toBe(false);
   expect(await page.getByRole("link", { name: "Invoices" }).isVisible()).toBe(false);

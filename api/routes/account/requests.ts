@@ -5,9 +5,10 @@ import { errorKinds, isErrorCode } from "#errors";
 import type { Caller } from "#keys";
 import { attemptOutcomes, formatUsd, type LedgerEntry, requestStatuses } from "#money";
 import type { Refusal } from "#refusals";
-import { fields, orNull, tag, unixSeconds, unixSecondsOfMs, usd } from "../../http/fields.ts";
+import { fields, orNull, tag, unixSeconds, usd } from "../../http/fields.ts";
 import { label, timeSpan } from "../../http/input.ts";
 import { defaultLimit, found, listOf, pageOfCalls, pageQuery, text } from "../../http/page.ts";
+import { fileFields, shownFile } from "../file-object.ts";
 import { attemptCredential, ownKeyFields, ownKeyOf, shownAttempt } from "../own-key-fields.ts";
 import { errorAdvice } from "./error-advice.ts";
 import { askedKey, visibleKey } from "./own-key.ts";
@@ -61,13 +62,6 @@ const attempt = fields({
   status: z.int().optional(),
   code: z.string().optional(),
 });
-const madeFile = fields({
-  id: z.string(),
-  type: z.string().meta({ example: "image/png" }),
-  bytes: z.int(),
-  url: z.string(),
-  expires_at: unixSecondsOfMs,
-});
 const requestDetail = fields({
   ...requestFields,
   status: z
@@ -80,7 +74,7 @@ const requestDetail = fields({
   error_advice: orNull(z.string()).describe("What to do about the error"),
   job: orNull(z.string()).describe("The id of the job that it was, while its result is kept"),
   attempts: z.array(attempt),
-  files: z.array(madeFile).describe("The files that it made and that have not expired"),
+  files: z.array(fields(fileFields)).describe("The files that it made and that have not expired"),
 }).meta({ id: "RequestDetail" });
 
 /** Fields that OpenRouter's clients expect, and that this service does not know. */
@@ -245,7 +239,7 @@ export const requestRoutes = [
       const { account } = caller;
       const call = await money.findAnswer(account, id, visibleKey(caller));
       const { status, error, totalMs = 0, attempts = [] } = call?.request ?? {};
-      // Of a call that succeeded nothing else is known.
+      // A call that succeeded has no error.
       const answered = status === "succeeded" ? undefined : await refusals.find(account, call?.id ?? id);
       if (!call) return refusalOf(found(answered && isVisible(caller, answered.key) ? answered : undefined, "request"));
       const span = { from: new Date(call.createdAt.getTime() - totalMs), to: call.createdAt };
@@ -259,7 +253,7 @@ export const requestRoutes = [
         ...errorOf(error, [job?.error, answered].find((each) => each?.code === error) ?? undefined),
         job: job && jobIdOf(job.requestId),
         attempts: attempts.map(shownAttempt),
-        files: made.map((file) => ({ ...file, type: file.contentType, url: `${publicUrl()}/media/${file.id}` })),
+        files: made.map((file) => shownFile(file, publicUrl())),
       };
     },
   }),

@@ -18,7 +18,7 @@ const statementLine = fields({
     ),
   amount_usd: usd.describe("Negative if it lowers the balance"),
   balance_usd: usd.describe("The balance after this line"),
-  calls: z.int().nullable().describe("Of `refunds` and `charges`: the calls and uploads that ended, or were refunded"),
+  calls: orNull(z.int()).describe("Of `refunds` and `charges`: the calls and uploads that ended, or were refunded"),
   id: orNull(z.string()).describe("Of credits, adjustments and payouts: the id of the entry"),
   created_at: orNull(unixSeconds),
   reason: orNull(z.string()).describe("What the operator said"),
@@ -53,22 +53,23 @@ const invoice = fields({
 
 const month = z.string().regex(/^[1-9]\d{3}-(0[1-9]|1[0-2])$/, "must be a month, like 2026-11");
 
-/** The columns of a file, and the lines of a statement in this order. */
+/** The columns of a statement as CSV. */
 const columns = ["day", "kind", "amount_usd", "balance_usd", "calls", "id", "reason", "transaction"] as const;
 
-function shownLine(line: StatementLine) {
-  if (line.kind === "refunds" || line.kind === "charges") return line;
-  return { ...line, calls: null };
-}
-
-function statementCsv(lines: readonly ReturnType<typeof shownLine>[]): string {
-  const rows = lines.map((line) => {
-    const { id, reason, transaction } = "id" in line ? line : {};
-    const { day, kind, amountNanoUsd, balanceNanoUsd, calls } = line;
-    return [day, kind, amountNanoUsd, balanceNanoUsd, calls, id, reason, transaction];
-  });
-  return csvOf(columns, rows);
-}
+const statementCsv = (lines: readonly StatementLine[]): string =>
+  csvOf(
+    columns,
+    lines.map(({ day, kind, amountNanoUsd, balanceNanoUsd, calls, id, reason, transaction }) => [
+      day,
+      kind,
+      amountNanoUsd,
+      balanceNanoUsd,
+      calls,
+      id,
+      reason,
+      transaction,
+    ]),
+  );
 
 function invoiceCsv(rows: readonly UsageRow[], totalNanoUsd: bigint): string {
   const lines = rows.map((row) => [row.day, row.model, ...numbersOf(row)]);
@@ -99,9 +100,8 @@ export const statementRoutes = [
       const period = spanOf(clock.now(), { ...query, groupBy: ["day"], previous: false });
       const { isCut, lines, ...balances } = await money.statement(account, { ...period, limit: maxCredits });
       if (isCut) throw invalidValue("from", `from: there are more than ${maxCredits} credits; ask for fewer days.`);
-      const shown = lines.map(shownLine);
-      if (wantsCsv(req, res, `statement-${period.from}-${period.to}`)) return statementCsv(shown);
-      return { ...period, ...balances, lines: shown };
+      if (wantsCsv(req, res, `statement-${period.from}-${period.to}`)) return statementCsv(lines);
+      return { ...period, ...balances, lines };
     },
   }),
   route({

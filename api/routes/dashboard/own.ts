@@ -8,6 +8,7 @@ import { found, listOf, pageQuery, readPage, wholeList } from "../../http/page.t
 import { routeOf } from "../../http/route.ts";
 import type { RunningCalls } from "../../open-calls/index.ts";
 import { batchObject } from "../batch-object.ts";
+import { fileFields, shownFile } from "../file-object.ts";
 
 export interface OwnDeps {
   readonly running: Pick<RunningCalls, "list">;
@@ -31,15 +32,11 @@ const runningCall = fields({
 });
 
 const file = fields({
-  id: z.string(),
+  ...fileFields,
   object: tag("file"),
   request: z.string(),
   model: orNull(z.string()),
-  type: z.string(),
-  bytes: z.int(),
   created_at: unixSecondsOfMs,
-  expires_at: unixSecondsOfMs,
-  url: z.string(),
 });
 
 /** Batches of both interfaces in one shape. Unlike its own interface, this shows the counts of a message batch that runs. */
@@ -81,11 +78,9 @@ export const ownRoutes = [
         const requests = [...new Set(made.map(({ requestId }) => requestId))];
         const models = await money.modelsOf(account, requests);
         return made.map((each) => ({
-          ...each,
+          ...shownFile(each, publicUrl()),
           request: each.requestId,
           model: models.get(each.requestId),
-          type: each.contentType,
-          url: `${publicUrl()}/media/${each.id}`,
         }));
       }),
   }),

@@ -41,13 +41,13 @@ export function createLocal({ clock, counting }: { clock: Clock; counting: Count
     const reply = await replyTo(request, media, speech);
     signal.throwIfAborted();
     const common = {
-      // By its id an answer is found among an account's requests, so equal answers have different ones.
+      // Requests are found by the ids of their answers, so equal answers have different ids.
       id: `chatcmpl-local-${randomBase62(24)}`,
       created: Math.floor(clock.now() / 1000),
       model: request.model,
       system_fingerprint: "fp_local",
     };
-    return { reply, common, calls: fingerprint(request), breakAfterChunks };
+    return { reply, common, fingerprint: fingerprintOf(request), breakAfterChunks };
   };
 
   return {
@@ -76,7 +76,7 @@ interface Begun {
   /** Fields of every chunk. */
   readonly common: JsonObject;
   /** A part of the ids of its tool calls. */
-  readonly calls: string;
+  readonly fingerprint: string;
   /** Set if the answer is to break off. */
   readonly breakAfterChunks: number | undefined;
 }
@@ -84,11 +84,11 @@ interface Begun {
 /** The event loop gets a turn after this many chunks. */
 const turnChunks = 64;
 
-async function* inTurns({ reply, common, calls, breakAfterChunks }: Begun, signal: AbortSignal) {
+async function* inTurns({ reply, common, fingerprint, breakAfterChunks }: Begun, signal: AbortSignal) {
   let together: JsonObject[] = [];
   let sent = 0;
   let broken = false;
-  for (const fields of chunksOf(reply, calls)) {
+  for (const fields of chunksOf(reply, fingerprint)) {
     broken = sent++ === breakAfterChunks;
     if (broken) break;
     together.push({ ...common, object: "chat.completion.chunk", ...fields });
@@ -102,9 +102,9 @@ async function* inTurns({ reply, common, calls, breakAfterChunks }: Begun, signa
   if (broken) throw brokenOff();
 }
 
-const callId = (calls: string, choice: number, call: number) => `call_${calls}_${choice}_${call}`;
+const callId = (fingerprint: string, choice: number, call: number) => `call_${fingerprint}_${choice}_${call}`;
 
-function* chunksOf({ choices, usage }: Reply, ofCalls: string): Generator<JsonObject, void, undefined> {
+function* chunksOf({ choices, usage }: Reply, fingerprint: string): Generator<JsonObject, void, undefined> {
   for (const [index, { text, calls, finishReason }] of choices.entries()) {
     const chunk = (delta: object, finish: string | null = null) => ({
       choices: [{ index, delta, logprobs: null, finish_reason: finish }],
@@ -112,7 +112,12 @@ function* chunksOf({ choices, usage }: Reply, ofCalls: string): Generator<JsonOb
     yield chunk({ role: "assistant", content: text ? "" : null, refusal: null });
     for (const piece of text ?? []) yield chunk({ content: piece });
     for (const [at, { name, pieces }] of calls.entries()) {
-      const begun = { index: at, id: callId(ofCalls, index, at), type: "function", function: { name, arguments: "" } };
+      const begun = {
+        index: at,
+        id: callId(fingerprint, index, at),
+        type: "function",
+        function: { name, arguments: "" },
+      };
       yield chunk({ tool_calls: [begun] });
       for (const piece of pieces) yield chunk({ tool_calls: [{ index: at, function: { arguments: piece } }] });
     }
@@ -122,7 +127,7 @@ function* chunksOf({ choices, usage }: Reply, ofCalls: string): Generator<JsonOb
 }
 
 /** Eight digits that differ between requests, so that the tool calls of a conversation get different ids. */
-const fingerprint = (request: ChatRequest): string =>
+const fingerprintOf = (request: ChatRequest): string =>
   hashOf(
     String(request.messages.length),
     String(request.seed),

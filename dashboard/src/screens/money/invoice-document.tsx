@@ -2,10 +2,11 @@ import type { ReactNode } from "react";
 import type { Invoice, InvoiceLine } from "../../api/invoices.ts";
 import { Card } from "../../components/card.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { SlotTime } from "../../components/stacked-table.tsx";
 import { SwitchButtons } from "../../components/switch-buttons.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { useChoice } from "../../components/use-choice.ts";
-import { count, dayLabel, dayOf, fullDay } from "../../lib/format.ts";
+import { count, dayOf, fullDay } from "../../lib/format.ts";
 import { sumUsd } from "../../lib/usd.ts";
 
 const ways = [
@@ -101,14 +102,7 @@ function byModel(lines: readonly InvoiceLine[]): readonly InvoiceLine[] {
 }
 
 const columns: readonly Column<InvoiceLine>[] = [
-  {
-    header: "Day",
-    cell: ({ day }) => (
-      <time dateTime={day} className="whitespace-nowrap">
-        {dayLabel(day)}
-      </time>
-    ),
-  },
+  { header: "Day", cell: ({ day }) => <SlotTime time={day} /> },
   {
     header: "Model",
     cell: ({ model }) => <span className="wrap-anywhere">{model ?? "Uploads"}</span>,

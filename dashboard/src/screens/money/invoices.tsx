@@ -3,10 +3,9 @@ import { getRouteApi } from "@tanstack/react-router";
 import { useState } from "react";
 import { accountQuery } from "../../api/account.ts";
 import { downloadInvoice, invoiceQuery } from "../../api/invoices.ts";
-import { useCanManage } from "../../api/session.ts";
 import { Button } from "../../components/button.tsx";
-import { EmptyState } from "../../components/empty-state.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
+import { ManagersOnly } from "../../components/managers-only.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Select } from "../../components/select.tsx";
@@ -29,20 +28,13 @@ function monthsUntil(nowMs: number) {
   });
 }
 
-export function Invoices() {
-  const canManage = useCanManage();
-  return (
-    <Page title="Invoices" intro="What was charged in a month, less refunds. Days are UTC.">
-      {canManage ? (
-        <Month />
-      ) : (
-        <EmptyState title="This key cannot see invoices">
-          <p>Sign in with a key that has the scope manage.</p>
-        </EmptyState>
-      )}
-    </Page>
-  );
-}
+export const Invoices = () => (
+  <Page title="Invoices" intro="What was charged in a month, less refunds. Days are UTC.">
+    <ManagersOnly otherwise="This key cannot see invoices">
+      <Month />
+    </ManagersOnly>
+  </Page>
+);
 
 function Month() {
   const search = route.useSearch();

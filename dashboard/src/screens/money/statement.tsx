@@ -1,14 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useCanManage } from "../../api/session.ts";
 import { type Statement as Shown, type StatementLine, statementQuery } from "../../api/statement.ts";
 import { Figure } from "../../components/card.tsx";
 import { DayRange } from "../../components/day-range.tsx";
 import { type CsvColumns, DownloadCsv } from "../../components/download-csv.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { ManagersOnly } from "../../components/managers-only.tsx";
 import { Money } from "../../components/money.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
+import { SlotTime } from "../../components/stacked-table.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { count, dayLabel, daysBefore } from "../../lib/format.ts";
 import { secondsOf, useToday } from "../../lib/time.ts";
@@ -17,20 +18,13 @@ import { sumUsd } from "../../lib/usd.ts";
 const route = getRouteApi("/statement");
 const shownDays = 30;
 
-export function Statement() {
-  const canManage = useCanManage();
-  return (
-    <Page title="Statement" intro="How the balance changed from day to day. Days are UTC.">
-      {canManage ? (
-        <Period />
-      ) : (
-        <EmptyState title="This key cannot see the statement">
-          <p>Sign in with a key that has the scope manage.</p>
-        </EmptyState>
-      )}
-    </Page>
-  );
-}
+export const Statement = () => (
+  <Page title="Statement" intro="How the balance changed from day to day. Days are UTC.">
+    <ManagersOnly otherwise="This key cannot see the statement">
+      <Period />
+    </ManagersOnly>
+  </Page>
+);
 
 const validDay = (day: string | undefined) => (secondsOf(day) === undefined ? undefined : day);
 
@@ -84,14 +78,7 @@ function What({ line: { kind, day, calls, reason, transaction } }: { readonly li
 }
 
 const columns: readonly Column<StatementLine>[] = [
-  {
-    header: "Day",
-    cell: ({ day }) => (
-      <time dateTime={day} className="whitespace-nowrap">
-        {dayLabel(day)}
-      </time>
-    ),
-  },
+  { header: "Day", cell: ({ day }) => <SlotTime time={day} /> },
   { header: "What", cell: (line) => <What line={line} />, wide: true },
   { header: "Amount", usd: ({ amount_usd }) => amount_usd },
   { header: "Balance", usd: ({ balance_usd }) => balance_usd },

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import { useKeyNames } from "../../api/keys.ts";
 import { type CallWithAttempts, requestQuery } from "../../api/requests.ts";
 import { Figure } from "../../components/card.tsx";
@@ -74,6 +75,10 @@ const toGenerated = ({ url, type, expires_at }: CallWithAttempts["files"][number
   expiresAt: expires_at,
 });
 
+/** A fact that not every request has. */
+const optional = <Value,>(name: string, value: Value | null, shown: (value: Value) => ReactNode) =>
+  value === null ? [] : [{ name, value: shown(value) }];
+
 const time = (ms: number | null) => (ms === null ? "–" : duration(ms));
 
 /** The account's provider key with which the call ran, and what the call would have cost without it. */
@@ -102,8 +107,8 @@ function Detail({ call }: { readonly call: CallWithAttempts }) {
     { name: "Status", value: <CallStatus call={call} /> },
     { name: "Streamed", value: call.streamed === null ? "Not known" : call.streamed ? "yes" : "no" },
     ...(toNano(call.saved_usd) === 0n ? [] : [{ name: "Prompt cache", value: <Saved call={call} /> }]),
-    ...(call.session_id === null ? [] : [{ name: "Session", value: <Others by={{ session_id: call.session_id }} /> }]),
-    ...(call.user === null ? [] : [{ name: "User", value: <Others by={{ user: call.user }} /> }]),
+    ...optional("Session", call.session_id, (session_id) => <Others by={{ session_id }} />),
+    ...optional("User", call.user, (user) => <Others by={{ user }} />),
     ...(call.tags.length === 0
       ? []
       : [
@@ -119,31 +124,17 @@ function Detail({ call }: { readonly call: CallWithAttempts }) {
           },
         ]),
     ...ownKeyFacts(call),
-    ...(call.batch === null
-      ? []
-      : [
-          {
-            name: "Batch",
-            value: (
-              <Link to="/batches/$id" params={{ id: call.batch }} className="text-accent hover:underline">
-                {call.batch}
-              </Link>
-            ),
-          },
-        ]),
-    ...(call.job === null
-      ? []
-      : [
-          {
-            name: "Job",
-            value: (
-              <Link to="/jobs/$id" params={{ id: call.job }} className="text-accent hover:underline">
-                {call.job}
-              </Link>
-            ),
-          },
-        ]),
-    ...(call.finish_reason === null ? [] : [{ name: "Finish reason", value: call.finish_reason }]),
+    ...optional("Batch", call.batch, (id) => (
+      <Link to="/batches/$id" params={{ id }} className="text-accent hover:underline">
+        {id}
+      </Link>
+    )),
+    ...optional("Job", call.job, (id) => (
+      <Link to="/jobs/$id" params={{ id }} className="text-accent hover:underline">
+        {id}
+      </Link>
+    )),
+    ...optional("Finish reason", call.finish_reason, (reason) => reason),
   ];
   return (
     <>

@@ -6,7 +6,21 @@ import { Card } from "../../components/card.tsx";
 const WithCode = ({ text }: { readonly text: string }) =>
   text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
 
-/** What went wrong, and what to do about it. */
+/** Says where the message is. */
+const NoMessage = ({ batch }: Pick<CallWithAttempts, "batch">) =>
+  batch === null ? (
+    <p className="text-muted">Its message was kept for 24 hours, or was not recorded.</p>
+  ) : (
+    <p className="text-muted">
+      Its message is in the file of errors of{" "}
+      <Link to="/batches/$id" params={{ id: batch }} className="text-accent underline">
+        the batch
+      </Link>
+      .
+    </p>
+  );
+
+/** The error of a request, and what to do about it. */
 export function RequestError({ call }: { readonly call: CallWithAttempts }) {
   const { error, error_message, error_advice, http_status, batch } = call;
   if (error === null) return null;
@@ -18,23 +32,7 @@ export function RequestError({ call }: { readonly call: CallWithAttempts }) {
           {http_status !== null && `${http_status} `}
           <code>{error}</code>
         </p>
-        {error_message !== null ? (
-          <p className="wrap-anywhere">{error_message}</p>
-        ) : (
-          <p className="text-muted">
-            {batch === null ? (
-              "Its message was kept for 24 hours, or was not recorded."
-            ) : (
-              <>
-                Its message is in the file of errors of{" "}
-                <Link to="/batches/$id" params={{ id: batch }} className="text-accent underline">
-                  the batch
-                </Link>
-                .
-              </>
-            )}
-          </p>
-        )}
+        {error_message === null ? <NoMessage batch={batch} /> : <p className="wrap-anywhere">{error_message}</p>}
         {error_advice !== null && (
           <p>
             <span className="font-medium">What to do: </span>
