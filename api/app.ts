@@ -40,7 +40,7 @@ import { uploadRoutes } from "./routes/uploads.ts";
 interface AppDeps
   extends CallDeps,
     Pick<AdminDeps, "audit" | "clusterStats" | "secrets" | "traffic">,
-    Pick<DashboardDeps, "sessions" | "pages" | "running"> {
+    Pick<DashboardDeps, "sessions" | "pages"> {
   readonly config: Pick<
     Config,
     | "ADMIN_TOKEN"

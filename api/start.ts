@@ -40,7 +40,7 @@ import { createListener } from "./http/listener.ts";
 import { createUnread } from "./http/unread.ts";
 import { createCacheObserver, createCallObserver, createPaymentObserver, observe, observeLines } from "./metrics.ts";
 import { apiSchemas } from "./migrations.ts";
-import { createDeliveries, createOpenCalls, createRunningCalls } from "./open-calls/index.ts";
+import { createDeliveries, createOpenCalls } from "./open-calls/index.ts";
 import { createProviderKeyManaging } from "./provider-keys/index.ts";
 import { createCachedAnswers } from "./response-cache/index.ts";
 import { paidRouteAt } from "./routes/paid.ts";
@@ -123,7 +123,6 @@ export async function startApi(deps: ProcessDeps) {
   const unread = createUnread({ budget: responseBudget, clock, log });
   const observeCall = createCallObserver(metrics, common.catalog, common.traffic);
   const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
-  const running = createRunningCalls({ redis, queues, clock });
   const deliveries = createDeliveries({ instance, money, redis, callTimeoutMs: config.CALL_TIMEOUT_MS, clock, log });
   await atStart(() => deliveries.note());
   const eventLogs = createEventLogs({ redis, clock, log });
@@ -135,7 +134,6 @@ export async function startApi(deps: ProcessDeps) {
   });
   const openCalls = createOpenCalls({
     ...services,
-    running,
     deliveries,
     background,
     observeCall,
@@ -190,7 +188,6 @@ export async function startApi(deps: ProcessDeps) {
     providerKeyManaging: createProviderKeyManaging(services),
     sessions: createSessions({ mongo, clock }),
     pages,
-    running,
     eventLogs,
     responseReaders,
     clusterStats,

@@ -210,6 +210,9 @@ export function createKeys(
       return caller && !isExpired(caller, clock) ? caller : undefined;
     },
 
+    /** The limits of a key that has none of its own. */
+    defaultLimits: defaults,
+
     /** The caller of a call paid by x402. There is no key; the id of the payment's account takes its place. */
     payer: (account: string, buybackToken: string | undefined): Caller => ({
       keyId: account,

@@ -1,12 +1,11 @@
 import { noCapacity } from "#errors";
-import { isTextPool } from "#jobs";
 import { isDelivered, type OpenCall, type OpenCallDeps, poolOf } from "./open-call.ts";
 
 export const shuttingDown = () => noCapacity("This instance is shutting down; repeat the call.", 1);
 
 /** The calls that are open in this process, and the requests that may become calls. */
 export function createCallRegistry(
-  { registry, running, deliveries, keys, files, clock, log, observeCall }: OpenCallDeps,
+  { registry, deliveries, keys, files, clock, log, observeCall }: OpenCallDeps,
   background: (what: string, call: OpenCall, work: Promise<unknown>) => void,
 ) {
   const calls = new Map<string, OpenCall>();
@@ -78,8 +77,6 @@ export function createCallRegistry(
         call.detached && workContinues ? call.slot.takenTokens : Math.min(call.usedTokens, call.maxTokens);
       background("the slot of a key could not be released", call, keys.release(call.slot, { usedTokens, costNanoUsd }));
       if (call.queuedJob && !call.detached) registry.ended(poolOf(call));
-      if (call.queuedJob && !call.detached && !isTextPool(poolOf(call)) && !workContinues)
-        background("the end of a running call could not be recorded", call, running.end(call.payload));
       if (call.bodyStored && !workContinues)
         background("a stored body could not be deleted", call, files.deleteBody(requestId));
       if (call.cleanUp && !workContinues) background("the file of a call could not be deleted", call, call.cleanUp());

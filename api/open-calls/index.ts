@@ -7,7 +7,7 @@
 
 import type { JobView, NewJob } from "#detached-calls";
 import { type ErrorFields, generationInProgress, noCapacity, ServiceError, toServiceError } from "#errors";
-import { type Frame, isTextPool } from "#jobs";
+import type { Frame } from "#jobs";
 import { sleep } from "#platform/clock";
 import { createCallRegistry, shuttingDown } from "./call-registry.ts";
 import { frameLost, jobLost, noMemory, outOfTime, paused, runTwice } from "./failures.ts";
@@ -40,7 +40,6 @@ const lastReleasesMs = 10_000;
 export { shuttingDown } from "./call-registry.ts";
 export { createDeliveries } from "./deliveries.ts";
 export { type EndedCall, type Recording, type WrittenAnswer, writtenAnswer } from "./open-call.ts";
-export { createRunningCalls, type RunningCalls } from "./running-calls.ts";
 export { checkPause, endEvents, writeError, writeEvents, writePing } from "./write-answer.ts";
 
 export function createOpenCalls(deps: OpenCallDeps) {
@@ -347,8 +346,6 @@ export function createOpenCalls(deps: OpenCallDeps) {
       call.state = { kind: "queued" };
       call.queuedJob = queues.enqueue(call.job, whole, inFlight);
       registry.added(poolOf(call));
-      if (!isTextPool(poolOf(call)))
-        background("a running call could not be recorded", call, deps.running.begin(call.job, payload));
       try {
         await call.queuedJob;
       } catch (cause) {

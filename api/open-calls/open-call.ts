@@ -24,7 +24,6 @@ import type { Refusals } from "#refusals";
 import type { CallTrace } from "../call-trace.ts";
 import type { Unread } from "../http/unread.ts";
 import type { Deliveries } from "./deliveries.ts";
-import type { RunningCalls } from "./running-calls.ts";
 
 /** The end of a call, or the refusal of a request. */
 export interface EndedCall {
@@ -45,7 +44,6 @@ export interface OpenCallDeps extends Uses<"clock" | "log"> {
   readonly reader: ReplyReader;
   readonly queues: Queues;
   readonly registry: WorkerRegistry;
-  readonly running: RunningCalls;
   readonly deliveries: Deliveries;
   readonly money: Money;
   readonly keys: Keys;

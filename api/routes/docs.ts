@@ -10,13 +10,30 @@ const page = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>Inference service</title>
+<title>API reference · Inference service</title>
 <link rel="icon" href="/docs/favicon-32x32.png">
 <link rel="stylesheet" href="/docs/swagger-ui.css">
+<style>
+  .home { display: block; max-width: 1460px; margin: auto; padding: 16px 20px 0; font: 600 14px sans-serif; color: #0f766e; }
+  .dark-mode .home { color: #2dd4bf; }
+</style>
+<script src="/docs/theme.js"></script>
+<a class="home" href="/dashboard">← Dashboard</a>
 <div id="ui"></div>
 <script src="/docs/swagger-ui-bundle.js"></script>
 <script src="/docs/start.js"></script>
 </html>
+`;
+/** Follows the dashboard's choice of colors (dashboard/src/lib/theme.ts), otherwise the system's. */
+const theme = `const system = matchMedia("(prefers-color-scheme: dark)");
+function apply() {
+  const chosen = localStorage.getItem("dashboard-theme");
+  const isDark = chosen === "dark" || (chosen !== "light" && system.matches);
+  document.documentElement.classList.toggle("dark-mode", isDark);
+}
+system.addEventListener("change", apply);
+addEventListener("storage", apply);
+apply();
 `;
 const start = `SwaggerUIBundle({ url: "/openapi.json", dom_id: "#ui", validatorUrl: null });\n`;
 
@@ -40,6 +57,7 @@ export function docsRoutes({ publicUrl }: { publicUrl: () => string }): Router {
     return sendPageFile(req, res, document);
   });
   router.get("/docs", (_req, res) => void res.type("html").send(page));
+  router.get("/docs/theme.js", (_req, res) => void res.type("js").send(theme));
   router.get("/docs/start.js", (_req, res) => void res.type("js").send(start));
   for (const name of files) router.get(`/docs/${name}`, serveFile(name));
   return router;

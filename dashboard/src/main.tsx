@@ -4,11 +4,13 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { redeemCode } from "./api/one-time-code.ts";
 import { queryClient } from "./api/query-client.ts";
+import { keepOverReloads } from "./lib/kept.ts";
 import { applyTheme } from "./lib/theme.ts";
 import { router } from "./routes.tsx";
 import "./theme.css";
 
 applyTheme();
+keepOverReloads();
 await redeemCode();
 
 const root = document.querySelector("#root");

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { request } from "./api/client.ts";
 import { homes, type Kind, kindOfPath, SessionContext, sessionOf, sessionPath, sessionQuery } from "./api/session.ts";
 import { buttonClass } from "./components/button.tsx";
+import { classNames } from "./components/class-names.ts";
 import { ErrorNote } from "./components/error-note.tsx";
 import { Layout } from "./components/layout.tsx";
 import { Page } from "./components/page.tsx";
@@ -54,7 +55,7 @@ export const Loading = () => (
 
 const NotFound = () => (
   <Page title="There is no such page" intro="The address may be mistyped, or the page has moved.">
-    <Link to="/" className={buttonClass("primary")}>
+    <Link to="/" className={classNames(buttonClass("primary"), "self-start")}>
       Go to the overview
     </Link>
   </Page>

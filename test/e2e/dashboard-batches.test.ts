@@ -47,7 +47,7 @@ test("a chosen file runs to its results, and what failed is retried as a batch o
   const lines = [line("a", "Hello"), line("bad", "error:400"), "", line("c", "Hello"), line("worse", "error:400")];
   await choose(page, lines);
   await create(page);
-  await page.getByText("completed", { exact: true }).waitFor();
+  await expect.poll(() => figure(page, "Status").textContent()).toBe("Completed");
   expect(await figure(page, "Progress").textContent()).toBe("4 of 4, 2 failed");
   const cost = await figure(page, "Cost so far").textContent();
   const [batch] = (await customer.openai.batches.list()).data;
@@ -95,7 +95,7 @@ test("batches of messages are listed with the others, with their results, a retr
 
   await rows.nth(1).getByRole("link").click();
   await page.getByText(id).waitFor();
-  await expect.poll(() => figure(page, "Status").textContent()).toBe("completed");
+  await expect.poll(() => figure(page, "Status").textContent()).toBe("Completed");
   expect(customIds(await download(page, "Download the results"))).toEqual(["a", "bad", "c"]);
   expect(customIds(await download(page, "Download"))).toEqual(["a", "bad", "c"]);
   expect(await faultsOf(page)).toEqual([]);
@@ -114,7 +114,7 @@ test("batches of messages are listed with the others, with their results, a retr
   await page.getByText("1 of 2").waitFor();
   await page.getByRole("button", { name: "Cancel the batch" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel it" }).click();
-  await page.getByText("cancelling", { exact: true }).waitFor();
+  await page.getByText("Cancelling", { exact: true }).waitFor();
 });
 
 test("a retry shows what it reads, stops with its dialog, and says what is missing or has broken off", async () => {
@@ -158,11 +158,11 @@ test("a running batch shows its rate and the time left, and is cancelled", async
   await choose(page, [line("a", "Hello"), line("b", "slow:600000")]);
   await create(page);
   await page.getByText("1 of 2").waitFor();
-  expect(await figure(page, "Status").textContent()).toBe("in progress");
+  expect(await figure(page, "Status").textContent()).toBe("In progress");
   expect(await figure(page, "Rate").textContent()).toMatch(/^[\d.]+ lines?\/(s|min)about .+ left$/);
   await page.getByRole("button", { name: "Cancel the batch" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel it" }).click();
-  await page.getByText("cancelling", { exact: true }).waitFor();
+  await page.getByText("Cancelling", { exact: true }).waitFor();
 });
 
 test("a file that is refused shows the lines with their errors, and the endpoint is preset and can be chosen", async () => {
@@ -175,7 +175,7 @@ test("a file that is refused shows the lines with their errors, and the endpoint
   await create(page);
   const rows = page.getByRole("table", { name: "Errors of the file by line" }).locator("tbody tr");
   await rows.first().waitFor();
-  expect(await figure(page, "Status").textContent()).toBe("failed");
+  expect(await figure(page, "Status").textContent()).toBe("Failed");
   const shown = await Promise.all((await rows.all()).map((row) => row.locator("td").allTextContents()));
   expect(shown.map(([number, code]) => [number, code])).toEqual([
     ["1", "invalid_url"],

@@ -43,7 +43,7 @@ test("a user signs in by keyboard alone, creates a key, which works within its b
   await page.keyboard.type("tiny");
   await tabTo(page, form.getByLabel("Budget in USD"));
   await page.keyboard.type("0.0001");
-  await pressByKeyboard(page, form.getByRole("button", { name: "Make the key" }));
+  await pressByKeyboard(page, form.getByRole("button", { name: "Create key" }));
   const made = page.getByRole("dialog", { name: "Copy the key now" });
   const secret = /live_[0-9A-Za-z]{40}/.exec((await made.textContent()) ?? "")?.[0] ?? "";
   const client = new OpenAI({ apiKey: secret, baseURL: `${service.baseUrl}/v1`, maxRetries: 0 });

@@ -13,12 +13,13 @@ test("a call in the background is a job: it is followed to its result, or cancel
   const submit = async (model: string, prompt: string) => {
     await page.goto(`/dashboard/playground?model=${model}`);
     await page.getByLabel("Prompt").fill(prompt);
-    await page.getByRole("button", { name: "In the background" }).click();
+    await page.getByRole("button", { name: /^Generate/ }).click();
+    await page.getByRole("link", { name: "Details of the job" }).click();
     await page.getByRole("heading", { name: "Job", level: 1 }).waitFor();
     return new URL(page.url()).pathname;
   };
   await submit("local/video", "slow:600000");
-  await page.getByText("in progress").waitFor();
+  await page.getByText("In progress", { exact: true }).waitFor();
   const waiting = await submit("local/video", "A lighthouse");
   expect(await figure(page, "Place in the queue").textContent()).toBe("Next");
 
@@ -38,13 +39,13 @@ test("a call in the background is a job: it is followed to its result, or cancel
   await page.getByRole("button", { name: "Cancel the job" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Stop it" }).click();
   await page.getByText("The job was cancelled.").waitFor();
-  expect(await figure(page, "Status").textContent()).toBe("cancelled");
-  await operator.getByRole("link", { name: "Its requests" }).click();
+  expect(await figure(page, "Status").textContent()).toBe("Cancelled");
+  await operator.getByRole("main").getByRole("link", { name: "Requests" }).click();
   await operator.getByRole("heading", { name: "Requests", level: 1 }).waitFor();
 
   await submit("local/image", "A lighthouse");
   await page.getByRole("img", { name: /^Preview of file_/ }).waitFor();
-  expect(await figure(page, "Status").textContent()).toBe("completed");
+  expect(await figure(page, "Status").textContent()).toBe("Completed");
   await page.getByRole("link", { name: "Attempts and cost" }).click();
   await page.getByRole("heading", { name: "Request", level: 1 }).waitFor();
 

@@ -62,7 +62,7 @@ test("an operator makes, credits and freezes an account, by keyboard alone, and 
   await pressByKeyboard(page, page.getByRole("dialog").getByRole("button", { name: "Freeze" }));
   await page.getByText("Frozen", { exact: true }).waitFor();
 
-  await pressByKeyboard(page, page.getByRole("link", { name: "Who changed it" }));
+  await pressByKeyboard(page, page.getByRole("main").getByRole("link", { name: "Audit log" }));
   const rows = page.getByRole("table", { name: "Audit log" }).getByRole("row");
   await expect.poll(() => rows.count()).toBe(5);
   expect(await rows.nth(1).textContent()).toMatch(/ann.*Changed an account.*frozen: true.*200$/);
@@ -158,7 +158,7 @@ test("an operator finds the margin of a model and who spends most, edits that ac
   await page.getByRole("link", { name: "Usage", exact: true }).click();
   const dear = page.getByRole("table", { name: "Models" }).getByRole("row", { name: /^vendor\/dear/ });
   await expect.poll(() => dear.textContent()).toBe("vendor/dear10$70,000.00$60,000.00$0.00$10,000.0014.3%");
-  await page.getByText(/^Not known for \$\d/).waitFor();
+  await page.getByText(/^Unknown for \$\d/).waitFor();
   await button(page, "Charged").click();
   await button(page, "Table").click();
   await page
@@ -199,9 +199,9 @@ test("an operator finds the margin of a model and who spends most, edits that ac
   await customer.getByText("Quarry").first().waitFor();
   expect(customer.url()).not.toContain("code");
   await button(page, "I have it").click();
-  await page.getByRole("link", { name: "Who changed it" }).click();
+  await page.getByRole("main").getByRole("link", { name: "Audit log" }).click();
   const record = page.getByRole("table", { name: "Audit log" }).locator("tbody tr").first();
-  await expect.poll(() => record.textContent()).toMatch(new RegExp(`ann.*Made a sign-in link.*${key.id}.*201$`));
+  await expect.poll(() => record.textContent()).toMatch(new RegExp(`ann.*Created a sign-in link.*${key.id}.*201$`));
 });
 
 /** Creates a batch of one call. */
@@ -274,8 +274,8 @@ test("the open batches of all accounts are listed by age with their state, and o
   await page.getByRole("link", { name: "Batches", exact: true }).click();
   const rows = page.getByRole("table", { name: "Open batches" }).locator("tbody tr");
   // Those of other tests are older.
-  await rows.last().getByText("in progress", { exact: true }).waitFor();
-  await rows.filter({ hasText: paused }).getByText("paused: insufficient balance").waitFor();
+  await rows.last().getByText("In progress", { exact: true }).waitFor();
+  await rows.filter({ hasText: paused }).getByText("Paused: insufficient balance").waitFor();
   await expect.poll(() => rows.last().textContent()).toMatch(/at api_\w+.*0 of 2/);
 
   await page.getByLabel("Account, by name or id").fill(rich.id);
@@ -286,7 +286,7 @@ test("the open batches of all accounts are listed by age with their state, and o
   await page.getByRole("dialog").getByText(running).waitFor();
   expect(await faultsOf(page)).toEqual([]);
   await page.getByRole("dialog").getByRole("button", { name: "Cancel it" }).click();
-  await rows.getByText("cancelling", { exact: true }).waitFor();
+  await rows.getByText("Cancelling", { exact: true }).waitFor();
   expect(await button(page, `Cancel ${running}`).count()).toBe(0);
 
   await page.goto(`/dashboard/operator/audit?target=${running}`);

@@ -85,7 +85,7 @@ test.each([
     await page.getByLabel(/^own/).check();
     await inDialog("Check and save").click();
     await page.getByRole("heading", { name: "Ours" }).waitFor();
-    await page.getByText("valid", { exact: true }).waitFor();
+    await page.getByText("Valid", { exact: true }).waitFor();
     await isForgotten();
     await fits("provider keys");
     const [saved] = await stored();
@@ -93,7 +93,7 @@ test.each([
 
     accepted = next;
     await button("Test again").click();
-    await page.getByText("invalid", { exact: true }).waitFor();
+    await page.getByText("Invalid", { exact: true }).waitFor();
     await page.getByText("status 401: Unknown key.", { exact: true }).waitFor();
     await fits("invalid");
     await button("Replace the credential").click();
@@ -101,7 +101,7 @@ test.each([
     await fits("replace");
     await inDialog("Check and replace").click();
     await page.getByText("sk-...next").waitFor();
-    await page.getByText("valid", { exact: true }).waitFor();
+    await page.getByText("Valid", { exact: true }).waitFor();
     await isForgotten();
 
     const called = await postWith(service.baseUrl, own.key)("/v1/chat/completions", asking(providerModel));
@@ -127,11 +127,11 @@ test.each([
     await inDialog("Save").click();
     await page.getByRole("heading", { name: "Renamed" }).waitFor();
     await button("Disable").click();
-    await page.getByText("disabled", { exact: true }).waitFor();
+    await page.getByRole("main").getByText("Disabled", { exact: true }).waitFor();
     const [edited] = await stored();
     expect(edited).toMatchObject({ mode: "last", priority: -2, models: null, key_ids: [own.id], disabled: true });
     await button("Enable").click();
-    await page.getByText("disabled", { exact: true }).waitFor({ state: "detached" });
+    await page.getByRole("main").getByText("Disabled", { exact: true }).waitFor({ state: "detached" });
 
     await button("Delete").click();
     await fits("delete");

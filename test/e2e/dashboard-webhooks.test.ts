@@ -25,7 +25,7 @@ test.each([
 
   await button("New endpoint").click();
   await page.getByLabel("URL").fill("https://10.0.0.1/hook");
-  await inDialog("Make the endpoint").click();
+  await inDialog("Create endpoint").click();
   await page.getByText("url: the address").waitFor();
   // By its field only, which has the focus.
   expect(await page.getByText("url: the address").count()).toBe(1);
@@ -34,7 +34,7 @@ test.each([
   await page.getByLabel("Name").fill("Orders");
   await page.getByLabel("Headers").fill("X-Team: a:b\n");
   await fits("new endpoint");
-  await inDialog("Make the endpoint").click();
+  await inDialog("Create endpoint").click();
   const shown = page.getByRole("dialog", { name: "Copy the secret now" });
   const secret = /whsec_[A-Za-z0-9+/=]{44}/.exec((await shown.textContent()) ?? "")?.[0] ?? "";
   await inDialog("I have it").click();
@@ -42,7 +42,7 @@ test.each([
 
   await button("Send a test").click();
   await page.getByRole("heading", { name: "Delivery", level: 1 }).waitFor();
-  await page.getByText("delivered", { exact: true }).waitFor();
+  await page.getByText("Delivered", { exact: true }).waitFor();
   const sent = await receiver.webhook(0);
   expect(await verified(sent, secret)).toMatchObject({ type: "webhook.test" });
   expect(sent.headers["x-team"]).toBe("a:b");
@@ -86,7 +86,7 @@ test.each([
 
   await page.goto("/dashboard/webhooks");
   await button("Replace the secret").click();
-  await inDialog("Make a new secret").click();
+  await inDialog("Create new secret").click();
   expect(await shown.textContent()).not.toContain(secret);
   await inDialog("I have it").click();
   await button("Edit").click();

@@ -39,7 +39,16 @@ test("a session has the rights of its key under the dashboard, and no others", a
       key: { prefix: `${customer.key.slice(0, 8)}...`, scopes: ["inference"] },
     },
     operator: null,
-    service: { public_url: service.baseUrl, topups: false, docs: "/docs" },
+    service: {
+      public_url: service.baseUrl,
+      topups: false,
+      docs: "/docs",
+      rate_limits: {
+        requests_per_minute: expect.any(Number) as number,
+        tokens_per_minute: expect.any(Number) as number,
+        concurrent_requests: expect.any(Number) as number,
+      },
+    },
   });
   expect(JSON.stringify(body)).not.toContain(customer.key);
   expect(headers.get("cache-control")).toBe("no-store");

@@ -240,10 +240,14 @@ test("/docs loads no scripts of other hosts", async () => {
   expect(policy).toContain("default-src 'self'");
   expect(policy).not.toMatch(/script-src[^;]*unsafe/);
   const html = await page.text();
-  const addresses = Array.from(html.matchAll(/(?:src|href)="([^"]+)"/g), ([, address = ""]) => address);
+  const addresses = Array.from(
+    html.matchAll(/<(?:script|link)[^>]+(?:src|href)="([^"]+)"/g),
+    ([, address = ""]) => address,
+  );
   expect(addresses.length).toBeGreaterThanOrEqual(3);
   // Otherwise a browser requests /favicon.ico, which causes an error on its console.
   expect(html).toContain('<link rel="icon" href="/docs/');
+  expect(html).toContain('<a class="home" href="/dashboard">');
   expect(html).not.toMatch(/<script>|\son\w+=/);
   for (const address of addresses) {
     expect(new URL(address, running.service.baseUrl).origin).toBe(running.service.baseUrl);

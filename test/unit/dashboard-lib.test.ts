@@ -1,16 +1,21 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { z } from "zod";
+import { loadCatalog } from "#catalog";
 import { formatUsd } from "#money";
 import { paceOf, paceText } from "../../dashboard/src/lib/batch-pace.ts";
+import { roundScale, seriesColors } from "../../dashboard/src/lib/charts.ts";
 import { asCurl, asPython } from "../../dashboard/src/lib/code-samples.ts";
 import { costLines, whyCharged } from "../../dashboard/src/lib/cost.ts";
 import { csvOf } from "../../dashboard/src/lib/csv.ts";
-import { inputFields, toInput } from "../../dashboard/src/lib/input-schema.ts";
+import { optionWords, wordsOf } from "../../dashboard/src/lib/field-words.ts";
+import { type InputField, inputFields, toInput } from "../../dashboard/src/lib/input-schema.ts";
 import { counted, createTextGatherer, jsonLines } from "../../dashboard/src/lib/json-lines.ts";
 import { priceRows } from "../../dashboard/src/lib/prices.ts";
 import { spendToDate } from "../../dashboard/src/lib/spend-to-date.ts";
 import { stacked } from "../../dashboard/src/lib/stacked.ts";
+import { statusLabel } from "../../dashboard/src/lib/statuses.ts";
 import { remaining } from "../../dashboard/src/lib/time.ts";
 import { periodBefore, usageView } from "../../dashboard/src/lib/usage.ts";
 import { fromNano, longestRest, sumUsd, toNano, usdText } from "../../dashboard/src/lib/usd.ts";
@@ -89,6 +94,9 @@ test("a model's schema becomes a form, and the form's texts the values that the 
       seconds: { enum: [4, 8] },
       loop: { type: "boolean" },
       image: { anyOf: [{ type: "string", pattern: "^upl_[0-9A-Za-z]{1,64}$" }, { type: "array" }] },
+      looks: { type: "array", items: { type: "string", pattern: "^upl_[0-9A-Za-z]{1,64}$" }, maxItems: 3 },
+      marks: { type: "array", items: { enum: ["word", 1] } },
+      names: { type: "array", items: { type: "string" } },
       points: { type: "array" },
       seed: { type: "number" },
       prompt: { type: "string", maxLength: 4000 },
@@ -101,11 +109,82 @@ test("a model's schema becomes a form, and the form's texts the values that the 
     ["seconds", "choice"],
     ["loop", "switch"],
     ["image", "upload"],
+    ["looks", "upload"],
+    ["marks", "choices"],
+    ["names", "lines"],
     ["points", "json"],
     ["seed", "number"],
   ]);
-  const typed = { prompt: "A cat", n: "2", seconds: "8", loop: "false", points: "[1,2]", seed: "" };
-  expect(toInput(fields, schema, typed)).toEqual({ prompt: "A cat", n: 2, seconds: 8, loop: false, points: [1, 2] });
+  const numbers = { n: "2", seconds: "8", points: "[1,2]", seed: "" };
+  const lists = { image: "upl_a", looks: "upl_a", marks: "word\n1", names: " Ada \n\nAlan" };
+  expect(toInput(fields, schema, { prompt: "A cat", loop: "false", ...numbers, ...lists })).toEqual({
+    prompt: "A cat",
+    n: 2,
+    seconds: 8,
+    loop: false,
+    image: "upl_a",
+    looks: ["upl_a"],
+    marks: ["word", 1],
+    names: ["Ada", "Alan"],
+    points: [1, 2],
+  });
+});
+
+/** Texts that a person may type or choose in a field. */
+function typedIn(field: InputField): readonly string[] {
+  if (field.initial !== undefined) return [JSON.stringify(field.initial).replaceAll('"', "")];
+  switch (field.kind) {
+    case "choice":
+      return field.options;
+    case "choices":
+      return [field.options.join("\n")];
+    case "number":
+      return [String(field.min ?? 0), String(field.max ?? 1)];
+    case "switch":
+      return ["true", "false"];
+    case "upload":
+      return ["upl_1", ...(field.most > 1 ? ["upl_1\nupl_2"] : [])];
+    case "json":
+    case "lines":
+    case "text":
+      return ["en"];
+  }
+}
+
+test("forms have words in place of the names of fields, and make what each model of the catalog accepts", () => {
+  const schemas = loadCatalog(undefined)
+    .list()
+    .flatMap(({ id, inputSchema }) => (inputSchema ? [{ id, schema: inputSchema }] : []));
+  expect(schemas.length).toBeGreaterThan(50);
+  const refused: string[] = [];
+  for (const { id, schema } of schemas) {
+    const fields = inputFields(schema);
+    const check = z.fromJSONSchema(schema as z.core.JSONSchema.JSONSchema);
+    const first = Object.fromEntries(fields.map((field) => [field.name, typedIn(field)[0] ?? ""]));
+    for (const field of fields) {
+      const { label, hint = "" } = wordsOf(field);
+      expect([field.kind, label, hint], `${id}: ${field.name}`).toEqual([
+        expect.not.stringMatching("json"),
+        expect.stringMatching(/^[A-Z][a-zA-Z ]{2,}$/),
+        expect.not.stringMatching(/\bids?\b|upl_/),
+      ]);
+      for (const text of typedIn(field))
+        if (!check.safeParse(toInput(fields, schema, { ...first, [field.name]: text })).success)
+          refused.push(`${id}: ${field.name} ${text}`);
+    }
+  }
+  expect(refused).toEqual([]);
+});
+
+test.for([
+  ["music_length_ms", "15000", "15 s"],
+  ["duration", "8s", "8 s"],
+  ["output_format", "mp3_22050_32", "MP3, 22.05 kHz, 32 kbit/s"],
+  ["image_size", "landscape_16_9", "landscape 16:9"],
+  ["rendering_speed", "TURBO", "Turbo"],
+  ["resolution", "1080p", "1080p"],
+] as const)("the value of %s %s reads %s", ([name, value, shown]) => {
+  expect(optionWords(name, value)).toBe(shown);
 });
 
 test("code to copy says the same as the call, whatever its texts hold", () => {
@@ -178,6 +257,48 @@ test("series beyond the largest five are summed as other, at each time", () => {
     [0n, 1n, 1_010_101n],
   ]);
   expect(total).toBe(1_111_111n);
+});
+
+test("a series keeps its color whatever is shown beside it, and no two that are shown together have the same", () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.string(), { maxLength: 5 }), (names) => {
+      const shown = [...names.filter((name) => name !== "Other"), "Other"];
+      const colors = seriesColors(shown);
+      expect(new Set(colors.values()).size).toBe(shown.length);
+      expect(colors.get("Other")).toBe("var(--color-series-6)");
+      expect(seriesColors(shown.toReversed())).toEqual(colors);
+    }),
+  );
+  const alone = seriesColors(["local/chat"]).get("local/chat");
+  expect(seriesColors(["zeta", "local/chat"]).get("local/chat")).toBe(alone);
+});
+
+test.for([
+  [[], [0, 1]],
+  [[0.26], [0, 0.1, 0.2, 0.3]],
+  [
+    [0.65, 0.2],
+    [0, 0.2, 0.4, 0.6, 0.8],
+  ],
+  [
+    [-3, 7],
+    [-5, 0, 5, 10],
+  ],
+  [[3], [0, 1, 2, 3]],
+  [[9], [0, 5, 10]],
+  [[1_000], [0, 250, 500, 750, 1_000]],
+] as const)("an axis over %j has ticks at %j", ([values, expected]) => {
+  const { ticks, domain } = roundScale(values);
+  expect(ticks.map((tick) => Number(tick.toPrecision(9)))).toEqual(expected);
+  expect(domain).toEqual([ticks[0], ticks.at(-1)]);
+});
+
+test.for([
+  ["succeeded", "Succeeded"],
+  ["in_progress", "In progress"],
+  ["", ""],
+] as const)("the status %j is shown as %j", ([status, shown]) => {
+  expect(statusLabel(status)).toBe(shown);
 });
 
 test("a file for spreadsheets has exact numbers, and no text that runs as a formula", () => {

@@ -4,32 +4,17 @@ import type { Files } from "#files";
 import type { Caller } from "#keys";
 import type { Money } from "#money";
 import { fields, orNull, tag, unixSecondsOfMs } from "../../http/fields.ts";
-import { found, listOf, pageQuery, readPage, wholeList } from "../../http/page.ts";
+import { found, listOf, pageQuery, readPage } from "../../http/page.ts";
 import { routeOf } from "../../http/route.ts";
-import type { RunningCalls } from "../../open-calls/index.ts";
 import { batchObject } from "../batch-object.ts";
 import { fileFields, shownFile } from "../file-object.ts";
 
 export interface OwnDeps {
-  readonly running: Pick<RunningCalls, "list">;
   readonly files: Pick<Files, "generated">;
   readonly money: Money;
   readonly batches: Pick<Batches, "list" | "find">;
   readonly publicUrl: () => string;
 }
-
-const runningCall = fields({
-  id: z.string(),
-  object: tag("running_call"),
-  key: z.string(),
-  endpoint: z.string(),
-  model: z.string(),
-  pool: z.string(),
-  stage: z.enum(["running", "waiting"]),
-  position: z.int().nullable(),
-  started_at: unixSecondsOfMs,
-  elapsed_ms: z.int(),
-});
 
 const file = fields({
   ...fileFields,
@@ -45,25 +30,8 @@ const shownBatch = (stored: StoredBatch) => ({ ...renderBatch(stored), kind: sto
 
 const route = routeOf<OwnDeps, Caller>();
 
-/** Routes that only the page uses: calls that a person waits for, files that calls generated, and batches of both interfaces. */
+/** Routes that only the page uses: files that calls generated, and batches of both interfaces. */
 export const ownRoutes = [
-  route({
-    method: "get",
-    path: "/running",
-    operationId: "listRunning",
-    summary: "Calls for images and media that are in flight, newest first",
-    answers: { 200: "The calls" },
-    answer: listOf(runningCall),
-    async handle({ running }, { who: caller }) {
-      const calls = await running.list(caller);
-      const shown = calls.map((call) => ({
-        ...call,
-        stage: call.position === null ? ("running" as const) : ("waiting" as const),
-        elapsedMs: Math.round(call.elapsedMs),
-      }));
-      return wholeList(shown);
-    },
-  }),
   route({
     method: "get",
     path: "/files",

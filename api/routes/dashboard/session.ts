@@ -114,6 +114,12 @@ const sessionObject = fields({
     /** The share of each charge that buys tokens, and whether something buys them. */
     buybacks: fields({ bps: z.int(), executed: z.boolean() }),
     docs: z.string(),
+    /** Those of a key that has none of its own. */
+    rate_limits: fields({
+      requests_per_minute: z.int(),
+      tokens_per_minute: z.int(),
+      concurrent_requests: z.int(),
+    }),
   }),
 });
 
@@ -177,6 +183,7 @@ async function show(deps: SessionDeps, secrets: Secrets) {
     topups: hasTopups,
     buybacks: { bps, executed: bps > 0 && executor !== "record" },
     docs: "/docs",
+    rateLimits: keys.defaultLimits,
   };
   return { account, operator, service };
 }

@@ -7,9 +7,17 @@ export interface ToolCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
+/** Images and recordings are the account's uploads, by id; documents are data URLs. */
+export type Attachment =
+  | { readonly type: "image_url"; readonly image_url: { readonly url: string } }
+  | { readonly type: "input_audio"; readonly input_audio: { readonly data: string; readonly format: string } }
+  | { readonly type: "file"; readonly file: { readonly filename: string; readonly file_data: string } };
+
+export type ChatPart = Attachment | { readonly type: "text"; readonly text: string };
+
 export interface ChatMessage {
   readonly role: "system" | "user" | "assistant" | "tool";
-  readonly content: string | null;
+  readonly content: string | null | readonly ChatPart[];
   readonly tool_calls?: readonly ToolCall[];
   readonly tool_call_id?: string;
 }

@@ -15,6 +15,9 @@ export interface Filters {
 
 const pageSize = 50;
 const pollMs = 2_000;
+/** Many jobs take a second or two. */
+const firstPolls = 20;
+const firstPollMs = 400;
 /** Every loaded page is read again at each poll. */
 const maxPolledPages = 2;
 
@@ -50,7 +53,8 @@ export const jobQuery = (id: string) =>
     queryKey: ["jobs", "one", id],
     queryFn: ({ signal }) =>
       unwrap(client.GET("/v1/jobs/{id}", { params: { path: { id }, query: { include: "result" } }, signal })),
-    refetchInterval: ({ state }) => (state.data && !isOpen(state.data) ? false : pollMs),
+    refetchInterval: ({ state: { data, dataUpdateCount } }) =>
+      data && !isOpen(data) ? false : dataUpdateCount < firstPolls ? firstPollMs : pollMs,
   });
 
 export const cancelJob = (id: string) => unwrap(client.POST("/v1/jobs/{id}/cancel", { params: { path: { id } } }));

@@ -7,6 +7,8 @@ interface Service {
   readonly topups: boolean;
   readonly buybacks: { readonly bps: number; readonly executed: boolean };
   readonly docs: string;
+  /** Those of a key that has none of its own. */
+  readonly rate_limits: Readonly<Record<"requests_per_minute" | "tokens_per_minute" | "concurrent_requests", number>>;
 }
 
 interface Account {

@@ -1,4 +1,4 @@
-import { infiniteQueryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { ApiError, base, client, unwrap } from "./client.ts";
 import type { components } from "./schema.d.ts";
 import { type Sending, send } from "./send.ts";
@@ -16,6 +16,16 @@ export const uploadsQuery = infiniteQueryOptions({
   initialPageParam: "",
   getNextPageParam: ({ next }) => next ?? undefined,
 });
+
+/** Its link lives for 15 minutes. */
+const linkMs = 10 * 60_000;
+
+export const uploadQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["uploads", "one", id],
+    queryFn: ({ signal }) => unwrap(client.GET("/v1/uploads/{id}", { params: { path: { id } }, signal })),
+    staleTime: linkMs,
+  });
 
 export const deleteUpload = (id: string) => unwrap(client.DELETE("/v1/uploads/{id}", { params: { path: { id } } }));
 

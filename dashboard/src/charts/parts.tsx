@@ -3,11 +3,10 @@ import type { ReactNode } from "react";
 /** Parts that charts share. */
 
 export const chartHeightPx = 280;
-export const seriesColor = (index: number) => `var(--color-series-${(index % 6) + 1})`;
 
 const tick = { fill: "var(--color-muted)" };
 export const axisLook = {
-  x: { tick, stroke: "var(--color-line)", tickLine: false, minTickGap: 24 },
+  x: { tick, stroke: "var(--color-line)", tickLine: false, minTickGap: 24, interval: "equidistantPreserveStart" },
   y: { tick, width: 84, axisLine: false, tickLine: false },
 } as const;
 
@@ -16,11 +15,15 @@ interface Entry {
   readonly shown?: ReactNode;
 }
 
-export const Legend = ({ entries }: { readonly entries: readonly Entry[] }) => (
+interface LegendEntry extends Entry {
+  readonly color: string | undefined;
+}
+
+export const Legend = ({ entries }: { readonly entries: readonly LegendEntry[] }) => (
   <ul className="flex flex-wrap gap-x-5 gap-y-2 text-xs">
-    {entries.map(({ name, shown }, index) => (
+    {entries.map(({ name, shown, color }) => (
       <li key={name} className="flex min-w-0 items-center gap-2">
-        <span aria-hidden="true" className="size-2.5 shrink-0 rounded-sm" style={{ background: seriesColor(index) }} />
+        <span aria-hidden="true" className="size-2.5 shrink-0 rounded-sm" style={{ background: color }} />
         <span className="wrap-anywhere">{name}</span>
         {shown}
       </li>

@@ -1,6 +1,7 @@
 import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
+import { roundScale, seriesColors } from "../lib/charts.ts";
 import type { Measure, Stacked } from "../lib/stacked.ts";
-import { axisLook, ChartDetail, chartHeightPx, Legend, seriesColor } from "./parts.tsx";
+import { axisLook, ChartDetail, chartHeightPx, Legend } from "./parts.tsx";
 
 interface Props {
   readonly data: Stacked<unknown>;
@@ -10,10 +11,16 @@ interface Props {
 
 /** Bars over time. Loaded on demand, because Recharts is as large as everything else. */
 export default function StackedChart({ data: { series, slots }, measure, timeLabel }: Props) {
+  const colors = seriesColors(series.map(({ name }) => name));
   const heights = slots.map(({ time, values }) => ({
     time,
     ...Object.fromEntries(series.map(({ name }, index) => [index, measure.toNumber(values[name] ?? 0n)])),
   }));
+  const ends = slots.flatMap(({ values }) =>
+    series.map((_, last) =>
+      measure.toNumber(series.slice(0, last + 1).reduce((sum, { name }) => sum + (values[name] ?? 0n), 0n)),
+    ),
+  );
   const detail = (time: string | undefined) => {
     const slot = slots.find((each) => each.time === time);
     if (!slot) return null;
@@ -27,7 +34,7 @@ export default function StackedChart({ data: { series, slots }, measure, timeLab
           <BarChart data={heights} margin={{ top: 8, right: 4 }} accessibilityLayer={false}>
             <CartesianGrid vertical={false} stroke="var(--color-line)" />
             <XAxis {...axisLook.x} dataKey="time" tickFormatter={timeLabel} />
-            <YAxis {...axisLook.y} tickFormatter={measure.axis} />
+            <YAxis {...axisLook.y} {...roundScale(ends)} tickFormatter={measure.axis} />
             <Tooltip
               cursor={{ fill: "var(--color-raised)" }}
               content={({ active, label }) => detail(active ? String(label) : undefined)}
@@ -38,14 +45,16 @@ export default function StackedChart({ data: { series, slots }, measure, timeLab
                 dataKey={(row: Record<number, number>) => row[index] ?? 0}
                 name={name}
                 stackId="all"
-                fill={seriesColor(index)}
+                fill={colors.get(name)}
                 isAnimationActive={false}
               />
             ))}
           </BarChart>
         </ResponsiveContainer>
       </div>
-      <Legend entries={series.map(({ name, total }) => ({ name, shown: measure.shown(total) }))} />
+      <Legend
+        entries={series.map(({ name, total }) => ({ name, color: colors.get(name), shown: measure.shown(total) }))}
+      />
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { count } from "../lib/format.ts";
+import { statusLabel } from "../lib/statuses.ts";
 import { Badge, type Tone } from "./badge.tsx";
 import { ProgressBar } from "./progress-bar.tsx";
 
@@ -17,8 +18,6 @@ const tones = {
 } as const satisfies Readonly<Record<string, Tone>>;
 type Status = keyof typeof tones;
 
-const words = (name: string): string => name.replaceAll("_", " ");
-
 interface StatusProps {
   readonly status: Status;
   /** Why no line begins. */
@@ -29,8 +28,8 @@ interface StatusProps {
 
 export const BatchStatus = ({ status, paused, children }: StatusProps) => (
   <span className="flex flex-wrap gap-1.5">
-    <Badge tone={tones[status]}>{words(status)}</Badge>
-    {paused !== null && <Badge tone="warn">paused: {words(paused)}</Badge>}
+    <Badge tone={tones[status]}>{statusLabel(status)}</Badge>
+    {paused !== null && <Badge tone="warn">Paused: {paused.replaceAll("_", " ")}</Badge>}
     {children}
   </span>
 );

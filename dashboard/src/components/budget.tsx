@@ -5,7 +5,7 @@ import { Money } from "./money.tsx";
 import { ProgressBar } from "./progress-bar.tsx";
 
 type Limit = NonNullable<Key["budget"]>;
-type Budget = Limit & { readonly spent_usd?: string; readonly resets_at?: number | null };
+export type Budget = Limit & { readonly spent_usd?: string; readonly resets_at?: number | null };
 
 const periods: Readonly<Record<Limit["period"], string>> = {
   day: "per day",
@@ -13,6 +13,9 @@ const periods: Readonly<Record<Limit["period"], string>> = {
   month: "per month",
   total: "in total",
 };
+
+export const isSpent = (budget: Budget | null): boolean =>
+  budget?.spent_usd !== undefined && share(budget.spent_usd, budget.limit_usd) >= 1;
 
 function tone(used: number) {
   if (used >= 1) return "bad";

@@ -5,6 +5,9 @@ interface Props {
   readonly what: string;
 }
 
+/** More would take the browser seconds to lay out. It is copied whole. */
+const mostShown = 100_000;
+
 /** Text to copy, in one block that scrolls. */
 export function Code({ text, what }: Props) {
   return (
@@ -16,7 +19,7 @@ export function Code({ text, what }: Props) {
       {/* Scrolling by keyboard needs the focus. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre tabIndex={0} className="max-h-128 overflow-auto p-3 font-mono text-xs">
-        {text}
+        {text.length > mostShown ? `${text.slice(0, mostShown)}…` : text}
       </pre>
     </section>
   );

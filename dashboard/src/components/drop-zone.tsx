@@ -1,6 +1,6 @@
 import { type DragEvent, useState } from "react";
-import { buttonClass } from "./button.tsx";
 import { classNames } from "./class-names.ts";
+import { FileButton } from "./file-button.tsx";
 
 interface Props {
   /** A name for the files that may be dropped, with the article or number that the button needs: "files", "a file". */
@@ -37,24 +37,7 @@ export function DropZone({ what, note, accept, multiple = false, onFiles }: Prop
     >
       <p className="text-base font-medium">Drop {what} here</p>
       <p className="text-muted">{note}</p>
-      <label
-        className={classNames(
-          buttonClass("primary"),
-          "focus-within:outline-2 focus-within:outline-offset-2 focus-within:outline-accent",
-        )}
-      >
-        Choose {what}
-        <input
-          type="file"
-          multiple={multiple}
-          accept={accept}
-          className="sr-only"
-          onChange={({ target }) => {
-            onFiles([...(target.files ?? [])]);
-            target.value = "";
-          }}
-        />
-      </label>
+      <FileButton label="Choose" look="primary" {...{ what, accept, multiple, onFiles }} />
     </div>
   );
 }

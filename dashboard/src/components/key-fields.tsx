@@ -1,5 +1,8 @@
 import type { ApiError } from "../api/client.ts";
+import { useSession } from "../api/session.ts";
+import { count } from "../lib/format.ts";
 import type { CacheUse, KeyForm, Period } from "../lib/key-form.ts";
+import { timeZone } from "../lib/time.ts";
 import { Field, TextArea, UsdField } from "./field.tsx";
 import { Select } from "./select.tsx";
 
@@ -35,6 +38,7 @@ const limits = [
 ] as const;
 
 export function KeyFields({ form, onChange, wrong }: Props) {
+  const { service } = useSession();
   const set = (change: Partial<KeyForm>) => onChange({ ...form, ...change });
   const errorOf = (field: string) => (wrong?.param?.startsWith(field) ? wrong.message : undefined);
   return (
@@ -42,6 +46,9 @@ export function KeyFields({ form, onChange, wrong }: Props) {
       <Field
         label="Name"
         placeholder="What uses it"
+        required
+        pattern=".*\S.*"
+        title="A name that says what uses the key"
         maxLength={100}
         value={form.name}
         error={errorOf("name")}
@@ -90,6 +97,7 @@ export function KeyFields({ form, onChange, wrong }: Props) {
       <Field
         label="Expires"
         type="datetime-local"
+        hint={`In your time zone, ${timeZone}`}
         value={form.expires}
         error={errorOf("expires_at")}
         onChange={(event) => set({ expires: event.target.value })}
@@ -130,7 +138,7 @@ export function KeyFields({ form, onChange, wrong }: Props) {
               label={label}
               type="number"
               min={1}
-              placeholder="Default"
+              placeholder={`Default: ${count(service.rate_limits[limit])}`}
               value={form.limits[limit]}
               error={errorOf(`limits.${limit}`)}
               onChange={(event) => set({ limits: { ...form.limits, [limit]: event.target.value } })}

@@ -1,11 +1,15 @@
 import { isOver, type Key } from "../api/keys.ts";
 import { useNow } from "../lib/time.ts";
 import { Badge } from "./badge.tsx";
+import { type Budget, isSpent } from "./budget.tsx";
 
-type Status = Pick<Key, "revoked_at" | "expires_at">;
+interface Status extends Pick<Key, "revoked_at" | "expires_at"> {
+  readonly budget: Budget | null;
+}
 
 export function KeyStatus({ of }: { readonly of: Status }) {
   const now = useNow();
   if (of.revoked_at !== null) return <Badge>Revoked</Badge>;
-  return isOver(of, now) ? <Badge tone="warn">Expired</Badge> : <Badge tone="good">Active</Badge>;
+  if (isOver(of, now)) return <Badge tone="warn">Expired</Badge>;
+  return isSpent(of.budget) ? <Badge tone="bad">Budget spent</Badge> : <Badge tone="good">Active</Badge>;
 }

@@ -3,6 +3,7 @@ import { Link, Outlet } from "@tanstack/react-router";
 import { useState } from "react";
 import { connectionLost } from "../api/client.ts";
 import { homes, nameOf, type Session, sessionQuery, signOut } from "../api/session.ts";
+import { forget } from "../lib/kept.ts";
 import { type Theme, useTheme } from "../lib/theme.ts";
 import { operatorNavigation } from "../operator/navigation.ts";
 import { Button } from "./button.tsx";
@@ -48,7 +49,10 @@ function Foot({ session, other }: Props) {
   // Reload the page, so that it remembers nothing of the account.
   const out = useMutation({
     mutationFn: () => signOut(session.kind),
-    onSuccess: () => window.location.assign(import.meta.env.BASE_URL),
+    onSuccess() {
+      if (session.kind === "account") forget();
+      window.location.assign(import.meta.env.BASE_URL);
+    },
   });
   const who = session.kind === "account" ? session.account.name : `Operator ${session.operator.name}`;
   return (

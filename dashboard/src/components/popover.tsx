@@ -1,4 +1,4 @@
-import { type ReactNode, useId, useRef } from "react";
+import { type ReactNode, useId, useRef, useState } from "react";
 import { type ButtonLook, buttonClass } from "./button.tsx";
 
 interface Props {
@@ -11,9 +11,13 @@ interface Props {
 const gapPx = 6;
 const marginPx = 8;
 
-/** A button that opens a panel below itself, or as far below as fits; Escape or a click elsewhere closes it. */
+/**
+ * A button that opens a panel below itself, or as far below as fits; Escape or a click elsewhere closes it. Its content is
+ * rendered while it is open.
+ */
 export function Popover({ label, look, small, children }: Props) {
   const id = useId();
+  const [isOpen, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   const panel = useRef<HTMLDivElement>(null);
   function place() {
@@ -32,10 +36,11 @@ export function Popover({ label, look, small, children }: Props) {
         ref={panel}
         id={id}
         popover="auto"
+        onBeforeToggle={(event) => setOpen(event.newState === "open")}
         onToggle={(event) => event.newState === "open" && place()}
         className="max-h-[70vh] max-w-[calc(100vw-1rem)] overflow-auto rounded-xl border border-line bg-surface p-4 text-ink shadow-xl"
       >
-        {children}
+        {isOpen && children}
       </div>
     </>
   );

@@ -5,4 +5,4 @@ interface Called {
 
 /** Names what was called. Uploads have no model. */
 export const calledName = ({ model, endpoint }: Called): string =>
-  model ?? (endpoint === "/v1/uploads" ? "Upload" : "Not known");
+  model ?? (endpoint === "/v1/uploads" ? "Upload" : "Unknown");

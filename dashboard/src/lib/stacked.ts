@@ -39,7 +39,7 @@ interface Reading<Row> {
 }
 
 const shownSeries = 5;
-const otherSeries = "Other";
+export const otherSeries = "Other";
 
 /** Adds up rows by time and name. Series beyond the largest are summed as other. */
 export function stacked<Row>(rows: readonly Row[], { times, timeOf, nameOf, valueOf }: Reading<Row>): Stacked<Row> {

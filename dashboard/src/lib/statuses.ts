@@ -1,7 +1,14 @@
-/** The outcomes of calls, as options of a filter. */
-export const statusOptions = [
+/** A status of the service as it is shown: `in_progress` is "In progress". */
+export function statusLabel(status: string): string {
+  const words = status.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** Statuses as options of a filter. */
+export const statusOptions = (statuses: readonly string[]) => [
   { value: "", label: "All" },
-  { value: "succeeded", label: "Succeeded" },
-  { value: "failed", label: "Failed" },
-  { value: "cancelled", label: "Cancelled" },
-] as const;
+  ...statuses.map((value) => ({ value, label: statusLabel(value) })),
+];
+
+/** The outcomes of calls. */
+export const callStatuses = statusOptions(["succeeded", "failed", "cancelled"]);

@@ -1,7 +1,13 @@
 import { useSyncExternalStore } from "react";
 
+export interface Store<Value> {
+  readonly get: () => Value;
+  readonly set: (next: Value) => void;
+  readonly use: () => Value;
+}
+
 /** A mutable value that components subscribe to. */
-export function createStore<Value>(initial: Value) {
+export function createStore<Value>(initial: Value): Store<Value> {
   const listeners = new Set<() => void>();
   let value = initial;
   const get = () => value;

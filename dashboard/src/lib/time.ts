@@ -3,6 +3,9 @@ import { useSyncExternalStore } from "react";
 const exact = new Intl.DateTimeFormat("en-US", { dateStyle: "medium", timeStyle: "long" });
 export const exactTime = (unixSeconds: number): string => exact.format(new Date(unixSeconds * 1000));
 
+/** The reader's, such as `Europe/Berlin`: times without a zone of their own are in it. */
+export const { timeZone } = exact.resolvedOptions();
+
 const relative = new Intl.RelativeTimeFormat("en-US", { numeric: "auto", style: "short" });
 export const daySeconds = 86_400;
 const steps = [

@@ -45,7 +45,11 @@ export function Credit({ account, onClose }: Props) {
         }),
       ),
     onSuccess: ({ amount_usd: usd }) => {
-      toast(`${usdText(usd)} on ${account.name}`);
+      toast(
+        usd.startsWith("-")
+          ? `Took ${usdText(usd.slice(1))} back from ${account.name}`
+          : `Credited ${usdText(usd)} to ${account.name}`,
+      );
       changed(account.id);
       onClose();
     },

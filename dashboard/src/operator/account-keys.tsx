@@ -51,7 +51,7 @@ export function AccountKeys({ account }: { readonly account: string }) {
               header: "Key",
               cell: (key) => (
                 <span className="flex flex-col" title={key.id}>
-                  <span className="font-medium wrap-anywhere">{key.name ?? "No name"}</span>
+                  <span className="font-medium wrap-anywhere">{key.name ?? "Unnamed"}</span>
                   <Id>{key.prefix}</Id>
                 </span>
               ),
@@ -160,7 +160,7 @@ function EditKey({ account, edited, onClose }: EditProps) {
   return (
     <FormDialog
       title={edited ? "Edit the key" : "New key"}
-      action={edited ? "Save" : "Create the key"}
+      action={edited ? "Save" : "Create key"}
       busy={save.isPending}
       error={save.error}
       onSubmit={save.mutate}

@@ -53,12 +53,12 @@ export function AccountLedger({ account }: { readonly account: string }) {
   );
 }
 
-function What({ entry: { id, request, reason, transaction } }: { readonly entry: Entry }) {
+function What({ entry: { id, kind, request, reason, transaction } }: { readonly entry: Entry }) {
   if (!request) return reason ?? <Id>{transaction ?? id}</Id>;
   return (
     <span className="flex flex-col gap-1">
       <span className="flex flex-wrap items-center gap-2">
-        {calledName(request)}
+        {kind === "storage" ? "Upload" : calledName(request)}
         {request.status !== "succeeded" && <CallStatus status={request.status} error={request.error} />}
       </span>
       <RequestLink id={id} />

@@ -83,13 +83,13 @@ function Details({ account }: { readonly account: Shown }) {
           {account.frozen ? "Unfreeze" : "Freeze"}
         </Button>
         <Link to="/operator/requests" search={{ account: account.id }} className={buttonClass("quiet")}>
-          Its requests
+          Requests
         </Link>
         <Link to="/operator/batches" search={{ account: account.id }} className={buttonClass("quiet")}>
-          Its open batches
+          Open batches
         </Link>
         <Link to="/operator/audit" search={{ target: account.id }} className={buttonClass("quiet")}>
-          Who changed it
+          Audit log
         </Link>
       </div>
       <div className="flex flex-col gap-5">

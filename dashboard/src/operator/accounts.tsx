@@ -139,7 +139,7 @@ export function Accounts() {
             </EmptyState>
           ) : (
             <EmptyState title="No accounts yet">
-              <p>An account has a balance and keys. Make the first one, credit it, and give its owner a key.</p>
+              <p>An account has a balance and keys. Create the first one, credit it, and give its owner a key.</p>
               <Button look="primary" onClick={() => setCreating(true)}>
                 New account
               </Button>
@@ -167,7 +167,7 @@ function NewAccount({ onClose }: { readonly onClose: () => void }) {
     mutationFn: () =>
       unwrap(admin.POST("/accounts", { body: { name, tier: tier === "elite" ? "elite" : "standard" } })),
     onSuccess: async ({ id }) => {
-      toast(`Account ${name} is made`);
+      toast(`Created ${name}`);
       void queryClient.invalidateQueries({ queryKey: ["admin", "accounts"] });
       await navigate({ to: "/operator/accounts/$id", params: { id } });
     },
@@ -175,7 +175,7 @@ function NewAccount({ onClose }: { readonly onClose: () => void }) {
   return (
     <FormDialog
       title="New account"
-      action="Make the account"
+      action="Create account"
       busy={create.isPending}
       error={create.error}
       onSubmit={create.mutate}

@@ -17,13 +17,13 @@ import { ResultStatus } from "./states.tsx";
 const route = getRouteApi("/operator/audit");
 
 const actions: readonly (readonly [action: string, label: string])[] = [
-  ["POST /accounts", "Made an account"],
+  ["POST /accounts", "Created an account"],
   ["PATCH /accounts/{id}", "Changed an account"],
   ["POST /accounts/{id}/credits", "Credited"],
-  ["POST /accounts/{id}/keys", "Made a key"],
+  ["POST /accounts/{id}/keys", "Created a key"],
   ["PATCH /keys/{id}", "Changed a key"],
   ["DELETE /keys/{id}", "Revoked a key"],
-  ["POST /keys/{id}/sign-in-links", "Made a sign-in link"],
+  ["POST /keys/{id}/sign-in-links", "Created a sign-in link"],
   ["POST /archives/{id}/restore", "Restored an archive"],
   ["DELETE /archives/{id}/restore", "Removed what was restored"],
   ["POST /owed/{id}/refunds", "Recorded a refund"],
@@ -58,7 +58,7 @@ export function Audit() {
           { header: "Time", cell: ({ created_at: at }) => <Time at={at} /> },
           { header: "Actor", cell: (record) => <span className="font-medium">{record.who}</span> },
           { header: "Action", cell: (record) => <What record={record} /> },
-          { header: "Of what", cell: (record) => <Targets record={record} /> },
+          { header: "Target", cell: (record) => <Targets record={record} /> },
           { header: "Result", cell: ({ status, code }) => <ResultStatus status={status} code={code} /> },
         ]}
         empty={
@@ -66,7 +66,7 @@ export function Audit() {
             <p>
               {isFiltered
                 ? "Names and ids are compared as a whole. Clear a filter to see more."
-                : "Make an account, credit one, or revoke a key: each is recorded here before it is done."}
+                : "Create an account, credit one, or revoke a key: each is recorded here before it is done."}
             </p>
           </EmptyState>
         }

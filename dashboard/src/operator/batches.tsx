@@ -14,6 +14,7 @@ import type { Column } from "../components/table.tsx";
 import { TextFilter } from "../components/text-filter.tsx";
 import { Time } from "../components/time.tsx";
 import { toast } from "../components/toast.tsx";
+import { statusOptions } from "../lib/statuses.ts";
 import { useNow } from "../lib/time.ts";
 import { type AccountBatch, admin, slowRefreshMs } from "./api.ts";
 import { AccountLink, Id } from "./links.tsx";
@@ -26,10 +27,6 @@ const route = getRouteApi("/operator/batches");
 const stalledSeconds = 30 * 60;
 
 const statuses = ["validating", "in_progress", "cancelling", "finalizing"] as const;
-const statusOptions = [
-  { value: "", label: "All" },
-  ...statuses.map((value) => ({ value, label: value.replace("_", " ") })),
-];
 
 const columns: readonly Column<AccountBatch>[] = [
   {
@@ -74,7 +71,7 @@ function Status({ batch: { status, paused, claimed_by: worker, progress_at: at }
   return (
     <span className="flex flex-col gap-1">
       <BatchStatus status={status} paused={paused}>
-        {isStalled && <Badge tone="bad">stalled</Badge>}
+        {isStalled && <Badge tone="bad">Stalled</Badge>}
       </BatchStatus>
       {worker === null ? (
         <span className="text-xs text-muted">no process works at it</span>
@@ -179,7 +176,7 @@ function Filters() {
   return (
     <search className="grid grid-cols-2 items-end gap-3 lg:grid-cols-4">
       <TextFilter label="Account, by name or id" value={values.account} onChange={set("account")} />
-      <Select label="Status" value={values.status ?? ""} options={statusOptions} onChange={set("status")} />
+      <Select label="Status" value={values.status ?? ""} options={statusOptions(statuses)} onChange={set("status")} />
       <Button look="quiet" disabled={Object.keys(values).length === 0} onClick={() => void navigate({ search: {} })}>
         Clear
       </Button>

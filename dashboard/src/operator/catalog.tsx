@@ -145,7 +145,7 @@ function Models({
                         {cost ? (
                           <Prices lines={linesOf(cost, ({ usd }) => usd)} what="costs" />
                         ) : (
-                          <span className="text-xs text-muted">Cost not known</span>
+                          <span className="text-xs text-muted">Cost unknown</span>
                         )}
                       </li>
                     ))}

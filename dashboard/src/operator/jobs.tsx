@@ -89,7 +89,7 @@ function Queues({ queues }: { readonly queues: readonly JobQueue[] }) {
           header: "Ended",
           cell: ({ account }) => (
             <Link to="/operator/requests" search={{ account }} className={linkClass}>
-              Its requests
+              Requests
             </Link>
           ),
         },

@@ -7,6 +7,7 @@ import { QueryView } from "../components/query-view.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { count } from "../lib/format.ts";
+import { statusLabel } from "../lib/statuses.ts";
 import { admin } from "./api.ts";
 import { Archives } from "./archives.tsx";
 import { LedgerCheck } from "./ledger-check.tsx";
@@ -103,8 +104,11 @@ function Buybacks() {
         rowKey={({ id }) => id}
         columns={[
           { header: "Batch", cell: ({ id }) => <Id>{id}</Id> },
-          { header: "State", cell: ({ state }) => <Badge tone={state === "done" ? "good" : "accent"}>{state}</Badge> },
-          { header: "Made", cell: ({ created_at: at }) => <Time at={at} /> },
+          {
+            header: "State",
+            cell: ({ state }) => <Badge tone={state === "done" ? "good" : "accent"}>{statusLabel(state)}</Badge>,
+          },
+          { header: "Created", cell: ({ created_at: at }) => <Time at={at} /> },
           { header: "Bought", cell: ({ done_at: at }) => <Time at={at} absent="not yet" /> },
           { header: "Charges", cell: ({ entries }) => count(entries), numeric: true },
           { header: "Amount", usd: ({ amount_usd: usd }) => usd },

@@ -34,7 +34,7 @@ export const Nothing = ({ title, children }: { readonly title: string; readonly 
 
 /** A list of names and values. */
 export const Facts = ({ facts }: { readonly facts: readonly (readonly [name: string, value: ReactNode])[] }) => (
-  <Card>
+  <Card className="grow">
     <dl className="flex flex-col gap-3">
       {facts.map(([name, value]) => (
         <div key={name} className="flex items-baseline justify-between gap-4">

@@ -12,6 +12,7 @@ import { SwitchButtons } from "../components/switch-buttons.tsx";
 import { Table } from "../components/table.tsx";
 import { useChoice } from "../components/use-choice.ts";
 import { count } from "../lib/format.ts";
+import { timeZone } from "../lib/time.ts";
 import { loaded } from "../loaded.ts";
 import { type Overview, overviewQuery, type Window } from "./api.ts";
 import { linkClass } from "./links.tsx";
@@ -32,7 +33,7 @@ export function OperatorOverview() {
   return (
     <Page
       title="Overview"
-      intro="The whole service, every two seconds."
+      intro="Traffic, queues and upstreams of the whole service, refreshed every 2 seconds."
       actions={<SwitchButtons label="Time" value={within} options={windows} onChange={setWithin} />}
     >
       <QueryView query={overview}>
@@ -66,29 +67,25 @@ function Traffic({ overview, within }: { readonly overview: Overview; readonly w
   return (
     <>
       <div className="grid grid-cols-2 gap-4 lg:grid-cols-4">
-        <div className="max-lg:col-span-2">
-          <Figure label="Calls" note="Ended, and refused">
-            {count(calls)}
-          </Figure>
-        </div>
+        <Figure label="Calls" note="Ended, and refused">
+          {count(calls)}
+        </Figure>
         <Figure label="Failed" note={`${percent(failed, calls)} % of calls, as in Requests`}>
           <span className={failed > 0 ? "text-bad" : undefined}>{count(failed)}</span>
         </Figure>
         <Figure label="Refused" note="Before they became calls: limits, balance, wrong requests">
           {count(refused)}
         </Figure>
-        <div className="max-lg:col-span-2">
-          <Figure
-            label="Charged"
-            note={
-              <Link to="/operator/usage" className={linkClass}>
-                Margin, by model and day
-              </Link>
-            }
-          >
-            <Money usd={charged_usd} />
-          </Figure>
-        </div>
+        <Figure
+          label="Charged"
+          note={
+            <Link to="/operator/usage" className={linkClass}>
+              Margin, by model and day
+            </Link>
+          }
+        >
+          <Money usd={charged_usd} />
+        </Figure>
       </div>
       {traffic.last_day.calls === 0 ? (
         <EmptyState title="No calls in the last day">
@@ -110,7 +107,7 @@ function Traffic({ overview, within }: { readonly overview: Overview; readonly w
               rows={points.filter((point) => point.calls > 0).toReversed()}
               rowKey={({ at }) => String(at)}
               columns={[
-                { header: "Time", cell: ({ at }) => timeLabel(at) },
+                { header: `Time (${timeZone})`, cell: ({ at }) => timeLabel(at) },
                 { header: "Calls", cell: (point) => count(point.calls), numeric: true },
                 {
                   header: "Failed",

@@ -50,7 +50,7 @@ function Details({ entry }: { readonly entry: Entry }) {
                   ? ([
                       ["Status", <CallStatus key="status" status={request.status} error={request.error} />],
                       ...(request.error_message === undefined ? [] : [["Message", request.error_message] as const]),
-                      ["Endpoint", request.endpoint ?? "Not known"],
+                      ["Endpoint", request.endpoint ?? "Unknown"],
                       ["Model", calledName(request)],
                       ["Upstream", request.upstream ?? "None"],
                       ["Key", request.key === null ? "None" : <Id key="key">{request.key}</Id>],
@@ -149,7 +149,7 @@ function Attempts({ request: { attempts, total_ms: total } }: { readonly request
           columns={[
             {
               header: "Upstream",
-              cell: ({ upstream, model }) => [upstream ?? "Not known", model].filter(Boolean).join(" for "),
+              cell: ({ upstream, model }) => [upstream ?? "Unknown", model].filter(Boolean).join(" for "),
             },
             {
               header: "Outcome",

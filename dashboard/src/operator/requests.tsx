@@ -14,7 +14,7 @@ import { TextFilter } from "../components/text-filter.tsx";
 import { Time } from "../components/time.tsx";
 import { calledName } from "../lib/calls.ts";
 import { duration } from "../lib/format.ts";
-import { statusOptions } from "../lib/statuses.ts";
+import { callStatuses } from "../lib/statuses.ts";
 import { spanOf } from "../lib/time.ts";
 import { accountNameQuery } from "./account-names.ts";
 import { adminBase, catalogQuery, type Entry, upstreamsQuery } from "./api.ts";
@@ -75,7 +75,7 @@ export function OperatorRequests() {
           { header: "Request", cell: ({ id }) => <RequestLink id={id} /> },
           { header: "Account", cell: ({ account }) => <AccountLink id={account} /> },
           { header: "Key", cell: ({ request: call }) => (call?.key ? <OneLineId>{call.key}</OneLineId> : "–") },
-          { header: "Model", cell: ({ request: call }) => (call ? calledName(call) : "Not known"), wide: true },
+          { header: "Model", cell: ({ request: call }) => (call ? calledName(call) : "Unknown"), wide: true },
           {
             header: "Status",
             cell: ({ request: call, refunded }) =>
@@ -139,7 +139,7 @@ function Filters() {
         value={account.data ?? values.account}
         onChange={(account) => void navigate({ search: filled({ ...values, account }) })}
       />
-      <Select label="Status" value={values.status ?? ""} options={statusOptions} onChange={set("status")} />
+      <Select label="Status" value={values.status ?? ""} options={callStatuses} onChange={set("status")} />
       <Select
         label="Model"
         value={values.model ?? ""}

@@ -1,5 +1,7 @@
 import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from "recharts";
+import { roundScale } from "../lib/charts.ts";
 import { count } from "../lib/format.ts";
+import { timeZone } from "../lib/time.ts";
 import type { TrafficPoint } from "./api.ts";
 import { timeLabel } from "./traffic.ts";
 
@@ -11,7 +13,7 @@ interface Props {
 const series = [
   { key: "answered", name: "Answered", color: "var(--color-series-1)" },
   { key: "refused", name: "Refused", color: "var(--color-series-3)" },
-  { key: "failed", name: "Failed", color: "var(--color-bad)" },
+  { key: "failed", name: "Failed", color: "var(--color-series-failed)" },
 ] as const;
 
 /** Calls as bars, by outcome. */
@@ -28,10 +30,17 @@ export default function TrafficChart({ points, unit }: Props) {
         <ResponsiveContainer width="100%" height="100%">
           <BarChart data={data} margin={{ top: 4 }} accessibilityLayer={false}>
             <CartesianGrid vertical={false} stroke="var(--color-line)" />
-            <XAxis dataKey="time" tickLine={false} axisLine={false} minTickGap={32} tick={tick} />
+            <XAxis
+              dataKey="time"
+              tickLine={false}
+              axisLine={false}
+              minTickGap={32}
+              interval="equidistantPreserveStart"
+              tick={tick}
+            />
             <YAxis
               width={44}
-              allowDecimals={false}
+              {...roundScale(points.map(({ calls }) => calls))}
               tickLine={false}
               axisLine={false}
               tick={tick}
@@ -61,6 +70,7 @@ export default function TrafficChart({ points, unit }: Props) {
             {name}
           </span>
         ))}
+        <span className="ms-auto">Time zone: {timeZone}</span>
       </figcaption>
     </figure>
   );

@@ -91,7 +91,7 @@ export function UsageSection({ filter, byModel }: Props) {
               <Figure
                 label="Upstream cost"
                 note={
-                  sums.unpriced === 0n ? "Known for all calls" : <>Not known for {usd(sums.unpriced)} of the charges</>
+                  sums.unpriced === 0n ? "Known for all calls" : <>Unknown for {usd(sums.unpriced)} of the charges</>
                 }
               >
                 {usd(sums.upstream)}

@@ -66,7 +66,7 @@ function ByGroup({ filter, by }: { readonly filter: ServiceUsageFilter; readonly
   return (
     <QueryView query={query}>
       {({ data }) => {
-        const named = Map.groupBy(data, (row) => row[by] ?? "Not known");
+        const named = Map.groupBy(data, (row) => row[by] ?? "Unknown");
         const groups = [...named].map(([name, rows]) => ({ name, sums: sumsOf(rows) })).toSorted(byCharge);
         if (groups.length === 0)
           return (
@@ -109,7 +109,7 @@ function ByGroup({ filter, by }: { readonly filter: ServiceUsageFilter; readonly
                 { header: "Failed", cell: ({ sums }) => count(sums.failed), numeric: true },
                 { header: "Charged", usd: ({ sums }) => fromNano(sums.charged) },
                 { header: "Upstream cost", usd: ({ sums }) => fromNano(sums.upstream) },
-                { header: "Cost not known", usd: ({ sums }) => fromNano(sums.unpriced) },
+                { header: "Unknown cost", usd: ({ sums }) => fromNano(sums.unpriced) },
                 { header: "Margin", usd: ({ sums }) => fromNano(sums.margin) },
                 { header: "Margin, %", cell: ({ sums }) => marginShare(sums), numeric: true },
               ]}

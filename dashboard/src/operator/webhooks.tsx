@@ -42,7 +42,7 @@ export function OperatorWebhooks() {
                   header: "State",
                   cell: ({ disabled_reason: reason }) => (
                     <Badge tone={reason === null ? "warn" : "bad"}>
-                      {reason === null ? "failing" : `disabled: ${reason.replace("_", " ")}`}
+                      {reason === null ? "Failing" : `Disabled: ${reason.replace("_", " ")}`}
                     </Badge>
                   ),
                 },

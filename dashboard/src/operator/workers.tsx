@@ -7,7 +7,7 @@ import { QueryView } from "../components/query-view.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { type Worker, workersQuery } from "./api.ts";
-import { Id } from "./links.tsx";
+import { Id, OneLineId } from "./links.tsx";
 
 export function Workers() {
   const workers = useQuery(workersQuery);
@@ -32,13 +32,17 @@ export function Workers() {
                 { header: "Worker", cell: ({ id }) => <Id>{id}</Id> },
                 { header: "Pools: running / all", cell: (worker) => <WorkerPools worker={worker} /> },
                 { header: "Open breakers", cell: (worker) => <OpenBreakers worker={worker} /> },
-                { header: "Version", cell: ({ version }) => version ?? "Not known" },
+                { header: "Version", cell: ({ version }) => version ?? "Unknown" },
                 {
                   header: "Catalog",
                   cell: ({ catalog, same_catalog: same }) =>
-                    same ? <Id>{catalog.slice(0, 8)}</Id> : <Badge tone="warn">Another than the API</Badge>,
+                    same ? (
+                      <OneLineId>{catalog.slice(0, 8)}</OneLineId>
+                    ) : (
+                      <Badge tone="warn">Differs from the API</Badge>
+                    ),
                 },
-                { header: "Started", cell: ({ started_at: at }) => <Time at={at} absent="not known" />, numeric: true },
+                { header: "Started", cell: ({ started_at: at }) => <Time at={at} absent="unknown" />, numeric: true },
               ]}
             />
           )

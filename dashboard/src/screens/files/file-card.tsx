@@ -3,6 +3,7 @@ import { Badge } from "../../components/badge.tsx";
 import { Card } from "../../components/card.tsx";
 import { Time } from "../../components/time.tsx";
 import { bytes } from "../../lib/format.ts";
+import { statusLabel } from "../../lib/statuses.ts";
 import { remaining, useNow } from "../../lib/time.ts";
 import { Preview } from "./preview.tsx";
 
@@ -39,7 +40,7 @@ export function FileCard({ title, createdAt, id, url, mime, size, expiresAt, sta
         </code>
       </div>
       <div className="flex flex-wrap gap-1.5">
-        {status && status !== "active" && <Badge tone="warn">{status}</Badge>}
+        {status && status !== "active" && <Badge tone="warn">{statusLabel(status)}</Badge>}
         <Badge tone={expiresAt * 1000 - now < secondsNearEnd * 1000 ? "warn" : "plain"}>
           {isGone ? "Deleted" : `Deleted in ${remaining(expiresAt, now)}`}
         </Badge>

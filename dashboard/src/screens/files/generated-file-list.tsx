@@ -1,4 +1,4 @@
-import type { GeneratedFile } from "../../api/generate.ts";
+import type { GeneratedFile } from "../../api/result-files.ts";
 import { buttonClass } from "../../components/button.tsx";
 import { remaining, useNow } from "../../lib/time.ts";
 import { Preview } from "./preview.tsx";

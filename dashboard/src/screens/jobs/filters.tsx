@@ -1,7 +1,7 @@
 import { jobStatuses, type Filters as Values } from "../../api/jobs.ts";
 import { Button } from "../../components/button.tsx";
 import { Select } from "../../components/select.tsx";
-import { statusLabel } from "./job-status.tsx";
+import { statusOptions } from "../../lib/statuses.ts";
 
 interface Props {
   readonly values: Values;
@@ -32,7 +32,7 @@ export function Filters({ values, onChange }: Props) {
       <Select
         label="Status"
         value={status}
-        options={[{ value: "", label: "All" }, ...jobStatuses.map((value) => ({ value, label: statusLabel(value) }))]}
+        options={statusOptions(jobStatuses)}
         onChange={(value) => onChange({ ...values, status: value || undefined })}
       />
       <Select

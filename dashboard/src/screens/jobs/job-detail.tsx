@@ -3,16 +3,14 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { cancelJob, deleteJob, isOpen, type Job, jobQuery, jobsChanged } from "../../api/jobs.ts";
 import { Button } from "../../components/button.tsx";
-import { Figure } from "../../components/card.tsx";
 import { ConfirmDialog } from "../../components/dialog.tsx";
 import { CopiedId, Facts } from "../../components/facts.tsx";
-import { Money } from "../../components/money.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Time } from "../../components/time.tsx";
 import { toast } from "../../components/toast.tsx";
 import { JobResult } from "./job-result.tsx";
-import { Elapsed, JobProgress, JobStatus } from "./job-status.tsx";
+import { JobFigures } from "./job-status.tsx";
 
 const route = getRouteApi("/jobs/$id");
 const linkClass = "text-accent hover:underline";
@@ -49,20 +47,7 @@ function Detail({ job }: { readonly job: Job }) {
   ];
   return (
     <>
-      <div className="grid grid-cols-2 gap-4 lg:grid-cols-4">
-        <Figure label="Status">
-          <JobStatus job={job} />
-        </Figure>
-        <Figure label={job.status === "queued" ? "Place in the queue" : "Progress"}>
-          <JobProgress job={job} />
-        </Figure>
-        <Figure label="Elapsed">
-          <Elapsed job={job} />
-        </Figure>
-        <Figure label="Cost">
-          <Money usd={job.cost_usd} />
-        </Figure>
-      </div>
+      <JobFigures job={job} className="lg:grid-cols-4" />
       <Facts facts={facts} />
       <Actions job={job} />
       <JobResult job={job} />

@@ -1,6 +1,6 @@
 import { type ReactNode, useMemo } from "react";
-import { filesOf } from "../../api/generate.ts";
 import { isOpen, type Job } from "../../api/jobs.ts";
+import { filesOf } from "../../api/result-files.ts";
 import { Code } from "../../components/code.tsx";
 import { useNow } from "../../lib/time.ts";
 import { GeneratedFileList } from "../files/generated-file-list.tsx";
@@ -29,13 +29,21 @@ export function JobResult({ job }: { readonly job: Job }) {
 
 function Shown({ result }: { readonly result: NonNullable<Job["result"]> }) {
   const files = useMemo(() => filesOf(result), [result]);
+  const text = textOf(result["output"]);
   return (
     <section className="flex flex-col gap-4">
       <h2 className="text-base font-semibold">Result</h2>
       {files.length > 0 && <GeneratedFileList files={files} />}
+      {text !== undefined && <Code what="Text" text={text} />}
       <Code what="Answer" text={JSON.stringify(result, withoutBytes, 2)} />
     </section>
   );
+}
+
+/** What a recording says. */
+function textOf(output: unknown): string | undefined {
+  const text = typeof output === "object" && output !== null ? (output as { text?: unknown }).text : output;
+  return typeof text === "string" && text !== "" ? text : undefined;
 }
 
 /** The images themselves are shown. */

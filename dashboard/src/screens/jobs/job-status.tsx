@@ -1,7 +1,11 @@
 import { isOpen, type Job } from "../../api/jobs.ts";
 import { Badge, type Tone } from "../../components/badge.tsx";
+import { Figure } from "../../components/card.tsx";
+import { classNames } from "../../components/class-names.ts";
+import { Money } from "../../components/money.tsx";
 import { ProgressBar } from "../../components/progress-bar.tsx";
 import { count, duration } from "../../lib/format.ts";
+import { statusLabel } from "../../lib/statuses.ts";
 import { useNow } from "../../lib/time.ts";
 
 const tones: Readonly<Record<Job["status"], Tone>> = {
@@ -12,8 +16,6 @@ const tones: Readonly<Record<Job["status"], Tone>> = {
   cancelled: "warn",
   expired: "warn",
 };
-
-export const statusLabel = (status: Job["status"]): string => status.replace("_", " ");
 
 export const JobStatus = ({ job: { status, error } }: { readonly job: Job }) => (
   <Badge tone={tones[status]}>{status === "failed" && error ? error.code : statusLabel(status)}</Badge>
@@ -41,3 +43,21 @@ export function Elapsed({ job }: { readonly job: Job }) {
 }
 
 const elapsed = (seconds: number) => (seconds < 60 ? `${seconds} s` : duration(seconds * 1000));
+
+/** What one wants to know of a job at a glance. */
+export const JobFigures = ({ job, className }: { readonly job: Job; readonly className?: string }) => (
+  <div className={classNames("grid grid-cols-2 gap-4", className)}>
+    <Figure label="Status">
+      <JobStatus job={job} />
+    </Figure>
+    <Figure label={job.status === "queued" ? "Place in the queue" : "Progress"}>
+      <JobProgress job={job} />
+    </Figure>
+    <Figure label="Elapsed">
+      <Elapsed job={job} />
+    </Figure>
+    <Figure label="Cost">
+      <Money usd={job.cost_usd} />
+    </Figure>
+  </div>
+);

@@ -38,7 +38,7 @@ export function KeyDialog({ edited, onClose, onMade }: Props) {
   return (
     <FormDialog
       title={edited ? "Edit the key" : "New key"}
-      action={edited ? "Save" : "Make the key"}
+      action={edited ? "Save" : "Create key"}
       busy={save.isPending}
       error={save.error}
       onSubmit={save.mutate}

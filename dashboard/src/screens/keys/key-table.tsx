@@ -37,7 +37,7 @@ export function KeyTable({ keys, onEdit, onRevoke }: Props) {
       ),
     },
     {
-      header: "May",
+      header: "Scopes",
       cell: (key) => (
         <span className="flex flex-wrap gap-1">
           {key.scopes.map((scope) => (

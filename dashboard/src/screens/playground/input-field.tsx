@@ -1,26 +1,23 @@
 import { Field, TextArea } from "../../components/field.tsx";
 import { Select } from "../../components/select.tsx";
+import { optionWords, wordsOf } from "../../lib/field-words.ts";
 import type { InputField as Description } from "../../lib/input-schema.ts";
+import { Choices } from "./choices.tsx";
+import type { Change } from "./form.ts";
 import { UploadField } from "./upload-field.tsx";
 
 interface Props {
   readonly field: Description;
   readonly value: string;
-  readonly onChange: (value: string) => void;
+  readonly onChange: Change;
 }
-
-const labelOf = (name: string) => {
-  const words = name.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
 
 /** One parameter of a model. */
 export function InputField({ field, value, onChange }: Props) {
-  const { name, description, isRequired, initial } = field;
+  const { name, isRequired, initial } = field;
   const byDefault = typeof initial === "string" || initial === undefined ? initial : JSON.stringify(initial);
   const placeholder = byDefault ?? "Default";
-  const hint = description ?? "";
-  const common = { label: labelOf(name), ...(hint && { hint }) };
+  const common = wordsOf(field);
   const typed = {
     ...common,
     value,
@@ -29,19 +26,27 @@ export function InputField({ field, value, onChange }: Props) {
   };
   switch (field.kind) {
     case "choice": {
-      const options = field.options.map((option) => ({ value: option, label: option }));
-      const none = { value: "", label: byDefault === undefined ? "Default" : `Default: ${byDefault}` };
+      const options = field.options.map((option) => ({ value: option, label: optionWords(name, option) }));
+      const none = {
+        value: "",
+        label: byDefault === undefined ? "Default" : `Default: ${optionWords(name, byDefault)}`,
+      };
       return (
         <Select {...common} value={value} options={isRequired ? options : [none, ...options]} onChange={onChange} />
       );
     }
+    case "choices":
+      return <Choices {...common} value={value} options={field.options} onChange={onChange} />;
     case "switch":
       return (
         <Select
           {...common}
           value={value}
           options={[
-            { value: "", label: placeholder },
+            {
+              value: "",
+              label: byDefault === undefined ? "Default" : `Default: ${byDefault === "true" ? "Yes" : "No"}`,
+            },
             { value: "true", label: "Yes" },
             { value: "false", label: "No" },
           ]}
@@ -60,7 +65,9 @@ export function InputField({ field, value, onChange }: Props) {
         />
       );
     case "upload":
-      return <UploadField {...common} value={value} onChange={onChange} />;
+      return <UploadField {...{ ...common, name, isRequired, value, onChange }} most={field.most} />;
+    case "lines":
+      return <TextArea {...typed} rows={3} />;
     case "json":
       return <TextArea {...typed} rows={2} placeholder="JSON" />;
     case "text":

@@ -5,7 +5,8 @@ import { count, duration } from "../../lib/format.ts";
 export interface Outcome {
   readonly requestId: string | null;
   readonly costUsd?: string | undefined;
-  readonly totalMs: number;
+  /** Not known of a call that a reload has interrupted. */
+  readonly totalMs?: number | undefined;
   readonly firstTokenMs?: number | undefined;
   readonly tokens?: { readonly input: number; readonly output: number } | undefined;
   readonly isStopped?: boolean;
@@ -28,7 +29,7 @@ export function OutcomeLine({ outcome }: { readonly outcome: Outcome }) {
         </span>
       )}
       {firstTokenMs !== undefined && <span>First token {duration(firstTokenMs)}</span>}
-      <span>Total {duration(totalMs)}</span>
+      {totalMs !== undefined && <span>Total {duration(totalMs)}</span>}
       {requestId && (
         <Link to="/requests/$id" params={{ id: requestId }} className="text-accent hover:underline">
           Details of the call

@@ -24,11 +24,11 @@ interface Props {
 
 type Status = ProviderKey["status"];
 const states: Readonly<Record<Status, readonly [text: string, tone: Tone]>> = {
-  ok: ["valid", "good"],
-  invalid: ["invalid", "bad"],
-  no_permission: ["no permission", "bad"],
-  rate_limited: ["rate limited", "warn"],
-  unknown: ["not checked", "plain"],
+  ok: ["Valid", "good"],
+  invalid: ["Invalid", "bad"],
+  no_permission: ["No permission", "bad"],
+  rate_limited: ["Rate limited", "warn"],
+  unknown: ["Not checked", "plain"],
 };
 
 const some = (ids: readonly string[] | null, nameOf: (id: string) => string = (id) => id) =>
@@ -59,7 +59,7 @@ export function ProviderKeyCard({ target, canChange, onAction }: Props) {
           </span>
         </div>
         <span className="flex flex-wrap justify-end gap-1">
-          {disabled && <Badge>disabled</Badge>}
+          {disabled && <Badge>Disabled</Badge>}
           <Badge tone={tone}>{text}</Badge>
         </span>
       </div>

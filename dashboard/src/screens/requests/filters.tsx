@@ -9,7 +9,7 @@ import { DayRange } from "../../components/day-range.tsx";
 import { optionsOf, Select } from "../../components/select.tsx";
 import { TextFilter } from "../../components/text-filter.tsx";
 import { daysBefore } from "../../lib/format.ts";
-import { statusOptions } from "../../lib/statuses.ts";
+import { callStatuses } from "../../lib/statuses.ts";
 import { useToday } from "../../lib/time.ts";
 
 /** Endpoints that were used in these days can be chosen. */
@@ -35,7 +35,7 @@ export function Filters({ values, onChange }: Props) {
   const withOwn = isOther ? [{ value: provider_key, label: provider_key }, ...providerKeys] : providerKeys;
   return (
     <search className="grid grid-cols-2 items-end gap-3 sm:grid-cols-3 lg:grid-cols-5">
-      <Select label="Status" value={values.status ?? ""} options={statusOptions} onChange={set("status")} />
+      <Select label="Status" value={values.status ?? ""} options={callStatuses} onChange={set("status")} />
       <Select
         label="Model"
         value={values.model ?? ""}

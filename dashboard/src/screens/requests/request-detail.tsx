@@ -101,11 +101,11 @@ const ownKeyFacts = ({ provider_key_id: id, list_usd, fee_usd }: CallWithAttempt
 function Detail({ call }: { readonly call: CallWithAttempts }) {
   const facts = [
     { name: "Model", value: calledName(call) },
-    { name: "Endpoint", value: call.endpoint ?? "Not known" },
+    { name: "Endpoint", value: call.endpoint ?? "Unknown" },
     { name: "Key", value: call.key === null ? "none" : <KeyFact id={call.key} /> },
     { name: "Ended", value: <Time at={call.created_at} /> },
     { name: "Status", value: <CallStatus call={call} /> },
-    { name: "Streamed", value: call.streamed === null ? "Not known" : call.streamed ? "yes" : "no" },
+    { name: "Streamed", value: call.streamed === null ? "Unknown" : call.streamed ? "yes" : "no" },
     ...(toNano(call.saved_usd) === 0n ? [] : [{ name: "Prompt cache", value: <Saved call={call} /> }]),
     ...optional("Session", call.session_id, (session_id) => <Others by={{ session_id }} />),
     ...optional("User", call.user, (user) => <Others by={{ user }} />),

@@ -6,6 +6,7 @@ import { type Column, rowLink, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { calledName } from "../../lib/calls.ts";
 import { count, duration } from "../../lib/format.ts";
+import { statusLabel } from "../../lib/statuses.ts";
 
 const tones: Readonly<Record<string, "good" | "bad" | "warn">> = { succeeded: "good", failed: "bad" };
 
@@ -13,7 +14,7 @@ export const CallStatus = ({
   call: { status, error },
 }: {
   readonly call: Pick<CallWithAttempts, "status" | "error">;
-}) => <Badge tone={tones[status] ?? "warn"}>{error ?? status}</Badge>;
+}) => <Badge tone={tones[status] ?? "warn"}>{error ?? statusLabel(status)}</Badge>;
 
 /** Its first and last characters tell it apart; the row leads to all of it. */
 const shortId = (id: string) => `${id.slice(0, 10)}…${id.slice(-4)}`;
@@ -49,8 +50,8 @@ const columnsOf = (keyName: (id: string) => string): readonly Column<Call>[] => 
     cell: (call) => (
       <span className="flex flex-wrap gap-1">
         <CallStatus call={call} />
-        {call.byok && <Badge tone="accent">own key</Badge>}
-        {call.refunded && <Badge tone="warn">refunded</Badge>}
+        {call.byok && <Badge tone="accent">Own key</Badge>}
+        {call.refunded && <Badge tone="warn">Refunded</Badge>}
       </span>
     ),
   },

@@ -3,11 +3,12 @@ import type { Topup } from "../../api/topups.ts";
 import { Badge } from "../../components/badge.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
+import { statusLabel } from "../../lib/statuses.ts";
 
 const tones = { completed: "good", pending: "accent", expired: "plain" } as const;
 
 export const TopupStatus = ({ status }: { readonly status: Topup["status"] }) => (
-  <Badge tone={tones[status]}>{status}</Badge>
+  <Badge tone={tones[status]}>{statusLabel(status)}</Badge>
 );
 
 const columns: readonly Column<Topup>[] = [
@@ -20,7 +21,7 @@ const columns: readonly Column<Topup>[] = [
     ),
   },
   { header: "Status", cell: ({ status }) => <TopupStatus status={status} /> },
-  { header: "Made", cell: ({ created_at }) => <Time at={created_at} /> },
+  { header: "Created", cell: ({ created_at }) => <Time at={created_at} /> },
   { header: "Amount", usd: ({ amount_usd }) => amount_usd },
   { header: "Received", usd: ({ received_usd }) => received_usd },
 ];

@@ -15,6 +15,7 @@ import { Paged } from "../../components/paged.tsx";
 import { Select } from "../../components/select.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
+import { statusLabel, statusOptions } from "../../lib/statuses.ts";
 
 const route = getRouteApi("/webhooks");
 
@@ -28,7 +29,7 @@ const tones: Readonly<Record<Delivery["status"], Tone>> = {
 };
 
 export const DeliveryStatus = ({ status }: { readonly status: Delivery["status"] }) => (
-  <Badge tone={tones[status]}>{status}</Badge>
+  <Badge tone={tones[status]}>{statusLabel(status)}</Badge>
 );
 
 const columns: readonly Column<Delivery>[] = [
@@ -55,11 +56,6 @@ const columns: readonly Column<Delivery>[] = [
   { header: "Next attempt", numeric: true, cell: ({ next_attempt_at: at }) => <Time at={at} absent="–" /> },
 ];
 
-const options = (all: string, values: readonly string[]) => [
-  { value: "", label: all },
-  ...values.map((value) => ({ value, label: value })),
-];
-
 /** The filters are in the address. */
 export function Deliveries({ endpoints }: { readonly endpoints: readonly Endpoint[] }) {
   const values = route.useSearch();
@@ -80,11 +76,16 @@ export function Deliveries({ endpoints }: { readonly endpoints: readonly Endpoin
           ]}
           onChange={set("endpoint")}
         />
-        <Select label="Event" value={values.type ?? ""} options={options("All", eventTypes)} onChange={set("type")} />
+        <Select
+          label="Event"
+          value={values.type ?? ""}
+          options={[{ value: "", label: "All" }, ...eventTypes.map((value) => ({ value, label: value }))]}
+          onChange={set("type")}
+        />
         <Select
           label="Status"
           value={values.status ?? ""}
-          options={options("All", deliveryStatuses)}
+          options={statusOptions(deliveryStatuses)}
           onChange={set("status")}
         />
         <Button

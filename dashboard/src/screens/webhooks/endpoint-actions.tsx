@@ -52,7 +52,7 @@ export function RotateDialog({ endpoint, onMade, onClose }: RotateProps) {
   return (
     <FormDialog
       title={endpoint ? "Replace the secret" : "Secret of x-xm-webhook"}
-      action="Make a new secret"
+      action="Create new secret"
       busy={rotate.isPending}
       error={rotate.error}
       onSubmit={rotate.mutate}

@@ -37,7 +37,7 @@ export function EndpointCard({ endpoint, onAction }: Props) {
           <span className="text-xs wrap-anywhere text-muted">{url}</span>
         </div>
         <Badge tone={disabled ? "bad" : endpoint.failing_since === null ? "good" : "warn"}>
-          {disabled ? "disabled" : endpoint.failing_since === null ? "enabled" : "failing"}
+          {disabled ? "Disabled" : endpoint.failing_since === null ? "Enabled" : "Failing"}
         </Badge>
       </div>
       {notice && <Notice>{notices[notice]}</Notice>}
@@ -45,7 +45,7 @@ export function EndpointCard({ endpoint, onAction }: Props) {
         {events.map((event) => (
           <Badge key={event}>{event}</Badge>
         ))}
-        {endpoint.include_result && <Badge tone="accent">with results</Badge>}
+        {endpoint.include_result && <Badge tone="accent">With results</Badge>}
       </span>
       <dl className="grid gap-x-8 gap-y-3 sm:grid-cols-3">
         {facts.map(([label, value]) => (

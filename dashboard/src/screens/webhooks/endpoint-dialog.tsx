@@ -50,7 +50,7 @@ export function EndpointDialog({ edited, onClose, onMade }: Props) {
   return (
     <FormDialog
       title={edited ? "Edit the endpoint" : "New endpoint"}
-      action={edited ? "Save" : "Make the endpoint"}
+      action={edited ? "Save" : "Create endpoint"}
       busy={save.isPending}
       error={isShownByField ? null : save.error}
       onSubmit={save.mutate}

@@ -1,79 +1,20 @@
 import { expect, test } from "vitest";
 import { browse, signIn } from "../support/dashboard-setup.ts";
-import { drawing, images, providerImages } from "../support/generation-setup.ts";
-import { startMockOpenai } from "../support/mock-openai.ts";
+import { drawing, images } from "../support/generation-setup.ts";
 import { ofFile } from "../support/of-file.ts";
 import { testStores } from "../support/servers.ts";
-import { eventually, startService } from "../support/service.ts";
-import { gate, localModel } from "../support/service-setup.ts";
+import { startService } from "../support/service.ts";
+import { localModel } from "../support/service-setup.ts";
 
-/** Two API instances, and one worker that generates one image at a time. */
 const shared = ofFile(
-  async (onEnd) => {
-    const stores = await testStores();
-    const provider = await startMockOpenai();
-    const upstream = { OPENAI_API_KEY: "sk-operator", OPENAI_BASE_URL: provider.url };
-    const service = await startService(stores, { onEnd, env: { ...upstream, WORKER_CONCURRENCY_IMAGE: "1" } });
-    const other = await startService(stores, { onEnd, env: { ...upstream, WORKER_POOLS: "maintenance" } });
-    onEnd(() => provider.close());
-    return { service, other, provider };
-  },
-  ({ provider }) => provider.reset(),
+  async (onEnd) => ({ service: await startService(await testStores(), { onEnd }) }),
+  () => {},
 );
-
-interface Running {
-  readonly id: string;
-  readonly key: string;
-  readonly stage: string;
-  readonly position: number | null;
-}
 
 interface OwnBatches {
   readonly data: readonly { readonly id: string }[];
   readonly next: string | null;
 }
-
-test("calls that one waits for are shown with their place in the queue, in every instance, and to their account alone", async () => {
-  const { service, other, provider } = shared;
-  const customer = await service.account("10.00");
-  const [managing, second, outsider] = [
-    await service.admin<{ key: string }>("POST", `/accounts/${customer.id}/keys`, { scopes: ["manage"] }),
-    await service.admin<{ id: string; key: string }>("POST", `/accounts/${customer.id}/keys`, {}),
-    await service.account("1.00"),
-  ];
-  const { opened, open } = gate();
-  provider.respond({ beforeHeaders: opened });
-  const running = async (key: string, at = service) => {
-    const cookie = await signIn(at, { key });
-    const { body, status } = await browse(at, "GET", "/dashboard/api/running", { cookie });
-    expect(status).toBe(200);
-    return (body as unknown as { data: Running[] }).data;
-  };
-  const draw = (key: string) =>
-    customer.post(images, drawing("a lighthouse", { model: providerImages, size: "1024x1024" }), {
-      headers: { authorization: `Bearer ${key}` },
-    });
-  const first = draw(customer.key);
-  await eventually(async () => (await running(managing.key))[0]?.stage === "running");
-  const calls = [first, draw(customer.key)];
-  await eventually(async () => (await running(managing.key)).length === 2);
-  calls.push(draw(second.key));
-  await eventually(async () => (await running(managing.key)).length === 3);
-
-  const shown = await running(managing.key, other);
-  expect(shown).toMatchObject([
-    { object: "running_call", key: second.id, endpoint: images, model: providerImages, pool: "image" },
-    { stage: "waiting", elapsed_ms: expect.any(Number) as number },
-    { stage: "running", position: null },
-  ]);
-  expect(new Set(shown.map(({ position }) => position))).toEqual(new Set([1, 2, null]));
-  expect((await running(second.key)).map(({ key }) => key)).toEqual([second.id]);
-  expect(await running(outsider.key)).toEqual([]);
-
-  open();
-  for (const call of calls) expect((await call).status).toBe(200);
-  await eventually(async () => (await running(managing.key, other)).length === 0);
-});
 
 test("batches of both interfaces are listed newest first and shown in one shape, to their account alone", async () => {
   const { service } = shared;
