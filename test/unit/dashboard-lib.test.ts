@@ -189,11 +189,15 @@ test.for([
 
 test("code to copy says the same as the call, whatever its texts hold", () => {
   const body = { messages: [{ content: `it's "$HOME" \`date\` \\ null\nnew line` }], stream: false, stop: null };
-  const call = { url: "http://127.0.0.1/v1", body };
+  const url = "http://127.0.0.1/v1";
+  const call = { url, body };
   const sent = execFileSync("sh", ["-c", asCurl(call).replace(/^curl/, "printf '%s\\n'")], { encoding: "utf8" });
   expect(sent).toContain(JSON.stringify(body, null, 2));
-  expect(asPython(call)).toContain('"stream": False');
+  expect(asPython(call)).toContain('"stream": False,\n      "stop": None\n');
   expect(asPython(call)).toContain('\\\\ null\\nnew line"');
+  // A document in a message, and line ends that JSON does not escape.
+  const file = `a: true\u2028b: null,\u2029${"A".repeat(10_000_000)}`;
+  expect(asPython({ url, body: { files: [file, null] } })).toContain(`"${file}",\n        None\n`);
 });
 
 test.for([

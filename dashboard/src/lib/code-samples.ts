@@ -28,9 +28,12 @@ console.log(await response.json());`;
 
 const pythonWords: Readonly<Record<string, string>> = { true: "True", false: "False", null: "None" };
 
-/** JSON is valid Python except for three words outside its strings. */
+/** JSON is valid Python except for three words. They end their line, and a string's line ends with a quotation mark. */
 const python = (body: object) =>
-  indented(body).replace(/"(?:[^"\\]|\\.)*"?|\b(?:true|false|null)\b/g, (part) => pythonWords[part] ?? part);
+  indented(body)
+    .split("\n")
+    .map((line) => line.replace(/\b(?:true|false|null)(?=,?$)/, (word) => pythonWords[word] ?? word))
+    .join("\n");
 
 export const asPython = ({ url, body }: Call): string =>
   `import os, requests
