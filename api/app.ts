@@ -9,6 +9,7 @@ import type { ProviderKeys } from "#provider-keys";
 import type { Refusals } from "#refusals";
 import type { CacheUsage, ResponseCache } from "#response-cache";
 import type { EventLogs } from "#stored-responses";
+import type { Traffic } from "#traffic";
 import type { Webhooks } from "#webhooks";
 import { errorHandler, methodNotAllowed, noSuchRoute } from "./http/errors.ts";
 import { checkHead, closeWhile, cors, noSniffing, requestId, security } from "./http/headers.ts";
@@ -39,7 +40,7 @@ import { uploadRoutes } from "./routes/uploads.ts";
 
 interface AppDeps
   extends CallDeps,
-    Pick<AdminDeps, "audit" | "clusterStats" | "secrets" | "traffic">,
+    Pick<AdminDeps, "audit" | "clusterStats" | "secrets">,
     Pick<DashboardDeps, "sessions" | "pages"> {
   readonly config: Pick<
     Config,
@@ -47,6 +48,7 @@ interface AppDeps
     | "ADMIN_TOKENS"
     | "BUYBACK_BPS"
     | "BUYBACK_EXECUTOR"
+    | "OPERATOR_ACCOUNT"
     | "S3_ENDPOINT"
     | "S3_PUBLIC_ENDPOINT"
     | "TRUSTED_PROXIES"
@@ -54,6 +56,7 @@ interface AppDeps
   >;
   /** Returns true once a shutdown has begun. */
   readonly draining: () => boolean;
+  readonly traffic: Traffic;
   readonly batches: Batches;
   readonly queues: Queues;
   readonly reader: ReplyReader;
@@ -131,7 +134,14 @@ function dashboard(deps: AppDeps, tokens: AdminTokens | undefined, free: Router)
   const storage = config.S3_PUBLIC_ENDPOINT ?? config.S3_ENDPOINT;
   const hasTopups = config.X402_PAY_TO !== undefined;
   return createDashboardRouter(
-    { ...deps, tokens, storage, hasTopups, buybacks: { bps: config.BUYBACK_BPS, executor: config.BUYBACK_EXECUTOR } },
+    {
+      ...deps,
+      tokens,
+      storage,
+      hasTopups,
+      buybacks: { bps: config.BUYBACK_BPS, executor: config.BUYBACK_EXECUTOR },
+      operatorAccount: config.OPERATOR_ACCOUNT,
+    },
     { callers, operators: (identify) => createAdminRouter(deps, identify) },
   );
 }

@@ -19,11 +19,12 @@ export function createAttemptObserver(metrics: Metrics, traffic: TrafficCounter)
       // Failures are quick or wait for a deadline, so they would distort the measured speed of the upstream.
       const hasSucceeded = outcome === "succeeded";
       if (hasSucceeded) observeDuration({ upstream }, ms / 1_000);
-      if (!isOwn) traffic.attempted(upstream, hasSucceeded ? { ms } : { isFailed: failures.includes(outcome) });
+      if (!isOwn)
+        traffic.attempted({ upstream, model }, hasSucceeded ? { ms } : { isFailed: failures.includes(outcome) });
     },
-    firstEvent({ upstream, isOwn }, ms) {
+    firstEvent({ upstream, model, isOwn }, ms) {
       observeFirst({ upstream }, ms / 1_000);
-      if (!isOwn) traffic.firstEvent(upstream, ms);
+      if (!isOwn) traffic.firstEvent({ upstream, model }, ms);
     },
   };
 }

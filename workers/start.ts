@@ -1,6 +1,6 @@
 import { withUpstreamKeys } from "#catalog";
 import { createClusterStats } from "#cluster-stats";
-import { createCancellations, createQueues, createReplies, type Pool, registerWorker } from "#jobs";
+import { createCancellations, createQueues, createReplies, type Pool, readWorkers, registerWorker } from "#jobs";
 import { createKeyStore } from "#key-records";
 import { createArchiveObjects, parseUsd } from "#money";
 import { createByteBudget } from "#platform/byte-budget";
@@ -104,6 +104,7 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
     metrics,
     ending: ending.signal,
   });
+  const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
   const handlerDeps = {
     ...common,
     byokFeeBps: config.BYOK_FEE_BPS,
@@ -130,12 +131,14 @@ export async function startWorker(deps: ProcessDeps & { env: Environment }) {
       countProviderLines({ upstream, outcome }, lines),
     observeJobs: (outcome: string) => countJobs({ outcome }),
     executor,
+    readWorkers: () => readWorkers({ redis, clock }),
+    readAttempts: () => traffic.readUpstreams("minute"),
+    operatorEventsAccount: config.OPERATOR_ACCOUNT,
     providerPollMs: config.PROVIDER_BATCH_POLL_SECONDS * 1_000,
     ending: ending.signal,
     tracing,
   };
 
-  const traffic = startTraffic({ counter: common.traffic, redis, clock, log });
   await queues.readShards();
   await cancellations.start();
   running.start();

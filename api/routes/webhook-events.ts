@@ -69,6 +69,16 @@ const invalidProviderKey = z.object({
   status_message: z.string().nullable(),
   checked_at: seconds,
 });
+const upstream = z.object({
+  id: z.string().meta({ example: "openai" }),
+  object: z.literal("upstream"),
+  provider: z.string(),
+  since: seconds.describe("When it was found; of `upstream.recovered`, when the trouble was found"),
+  last_failure: z
+    .object({ at: seconds, message: z.string() })
+    .nullable()
+    .describe("The latest failure that was not the fault of its request"),
+});
 const tested = z.object({
   id: z.string(),
   object: z.literal("webhook_endpoint"),
@@ -100,6 +110,12 @@ const dataOf: Readonly<Record<EventType, readonly [schema: z.ZodType, when: stri
   "topup.completed": [topup, "The first payment of a top-up was credited"],
   "key.expiring": [expiring, "A key expires in 7 days, or in 1 day"],
   "provider_key.invalid": [invalidProviderKey, "A provider does not accept the credential of a provider key any more"],
+  "upstream.down": [
+    upstream,
+    "For operators: attempts at an upstream have failed for five minutes, and none has succeeded",
+  ],
+  "upstream.key_refused": [upstream, "For operators: a provider does not accept the key of an upstream"],
+  "upstream.recovered": [upstream, "For operators: an attempt has succeeded, or the key is accepted again"],
   "webhook.test": [tested, "`POST /v1/webhooks/endpoints/{id}/test` was called"],
 };
 

@@ -140,6 +140,16 @@ export const deliveryWithBody = fields({
   body: orNull(z.string()).describe("The body as it is sent; null after 7 days"),
 }).meta({ id: "WebhookDeliveryWithBody" });
 
+export const event = z
+  .object({
+    id: z.string().meta({ example: "evt_2kT9vQ4mXw7pLr3sZb8n" }),
+    object: z.literal("event"),
+    created_at: z.int().describe("unix seconds"),
+    type: z.string().meta({ example: "balance.low" }),
+    data: z.looseObject({ id: z.string() }).describe("What the event's type says (docs/api/webhooks.md)"),
+  })
+  .meta({ id: "Event" });
+
 export const shownDelivery = <Shown extends Delivery>(shown: Shown) => ({
   ...shown,
   attempts: shown.attempts.map(({ durationMs, ...each }: WebhookAttempt) => ({

@@ -156,10 +156,19 @@ const playground = createRoute({
 const models = createRoute({
   getParentRoute,
   path: "/models",
-  validateSearch: texts("q", "type"),
+  validateSearch: texts("q", "type", "order"),
   component: lazyRouteComponent(
     loaded(() => import("./screens/models/models.tsx")),
     "Models",
+  ),
+});
+
+const modelDetail = createRoute({
+  getParentRoute,
+  path: "/models/$provider/$name",
+  component: lazyRouteComponent(
+    loaded(() => import("./screens/models/model-detail.tsx")),
+    "ModelDetail",
   ),
 });
 
@@ -219,6 +228,7 @@ export const router = createRouter({
     providerKeys,
     playground,
     models,
+    modelDetail,
     files,
     topUp,
     statement,

@@ -99,6 +99,14 @@ const archive: View = {
   derive: (item) => ({ restored: restoredText(item) }),
 };
 
+const event: View = {
+  columns: ["created_at:TIME (UTC)", "type", "upstream", "last_failure"],
+  derive: ({ data }) => {
+    const { id, last_failure } = data as { id: string; last_failure: { message: string } | null };
+    return { upstream: id, last_failure: last_failure?.message };
+  },
+};
+
 const lostResponse = { columns: ["id:REQUEST", "account", "amount_usd", "state", "created_at:LOST (UTC)"] };
 const owed = ["id:PAYMENT", "owed_usd", "paid_usd", "paid_at", "good_until", "payer"];
 const purchase = ["spent_usd", "received", "executor:BY", "done_at", "transaction"];
@@ -258,6 +266,7 @@ export const show = {
   openBatches: table(openBatch),
   providerKeys: table(providerKey),
   secrets: card({ columns: ["key", "remaining:UNDER OTHER KEYS"] }),
+  events: table(event),
   failingWebhooks: table({
     columns: ["id", "account", "origin", "failing_since", "failures", "last_success_at", "disabled_reason:DISABLED"],
   }),

@@ -188,6 +188,7 @@ export const jobCatalog = {
   "watch-budgets": { pool: "maintenance", payload: noPayload, everyMs: 30_000 },
   "watch-key-expiry": { pool: "maintenance", payload: noPayload, everyMs: 600_000 },
   "watch-provider-keys": { pool: "maintenance", payload: noPayload, everyMs: 15_000 },
+  "watch-upstreams": { pool: "maintenance", payload: noPayload, everyMs: 10_000 },
   "archive-ledger": { pool: "maintenance", payload: noPayload, everyMs: 3_600_000 },
   "restore-archives": { pool: "maintenance", payload: noPayload, everyMs: 5_000 },
   "expire-files": { pool: "maintenance", payload: noPayload, everyMs: 60_000 },

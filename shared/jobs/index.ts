@@ -37,7 +37,11 @@ export { createReplies, type Replies, type Reply } from "./reply-writer.ts";
 export { prefixOf } from "./shards.ts";
 export { type Speeds, speedKey } from "./speeds.ts";
 export {
+  bestStates,
   createWorkerRegistry,
+  type KnownWorker,
+  lastFailureOf,
+  readWorkers,
   registerWorker,
   type UpstreamState,
   upstreamStates,

@@ -37,7 +37,7 @@ const workerRecord = z.object({
 
 /** Written by every worker process about itself, once a second. */
 export type WorkerRecord = z.infer<typeof workerRecord>;
-type KnownWorker = WorkerRecord & { readonly id: string };
+export type KnownWorker = WorkerRecord & { readonly id: string };
 
 // All records share one hash tag, so that they can be read together.
 const indexKey = "{worker}:index";
@@ -67,7 +67,37 @@ export function registerWorker(deps: Uses<"redis" | "clock" | "log"> & { worker:
   };
 }
 
+/** Reads the records of all live workers, and forgets those of dead ones. */
+export async function readWorkers({ redis, clock }: Uses<"redis" | "clock">): Promise<KnownWorker[]> {
+  const now = clock.now();
+  const index = await redis.zrange(indexKey, "0", "-1", "WITHSCORES");
+  const ids = index.filter((_, i) => i % 2 === 0);
+  const values = ids.length > 0 ? await redis.mget(...ids.map(recordKey)) : [];
+  const records: KnownWorker[] = [];
+  const dead: string[] = [];
+  for (const [i, id] of ids.entries()) {
+    const parsed = workerRecord.safeParse(JSON.parse(values[i] ?? "null"));
+    if (parsed.success) records.push({ ...parsed.data, id });
+    else if (now - Number(index[2 * i + 1]) > forgetMs) dead.push(id);
+  }
+  if (dead.length > 0) await redis.zrem(indexKey, ...dead);
+  return records;
+}
+
 const rankOf = (state: UpstreamState) => upstreamStates.indexOf(state);
+
+/** The best state of each upstream among the workers. */
+export function bestStates(workers: readonly WorkerRecord[]): Map<string, UpstreamState> {
+  const best = new Map<string, UpstreamState>();
+  for (const { upstreams } of workers)
+    for (const [id, state] of Object.entries(upstreams))
+      if (rankOf(state) >= rankOf(best.get(id) ?? "no key")) best.set(id, state);
+  return best;
+}
+
+/** The latest failure of an upstream in any worker. */
+export const lastFailureOf = (workers: readonly WorkerRecord[], id: string): UpstreamDetails["lastFailure"] =>
+  workers.flatMap(({ details }) => details?.[id]?.lastFailure ?? []).toSorted((one, other) => other.at - one.at)[0];
 
 /** The records of all workers and the backlogs of the pools, as this API instance last read them. */
 export function createWorkerRegistry({
@@ -84,26 +114,10 @@ export function createWorkerRegistry({
   let workers: readonly KnownWorker[] = [];
   let workersByCatalog: Readonly<Record<string, number>> = {};
   let readAt = Number.NEGATIVE_INFINITY;
-  let upstreams = new Map<string, UpstreamState>();
+  let upstreams: ReadonlyMap<string, UpstreamState> = new Map();
   let measured: ReadonlyMap<string, Speed> = new Map();
   const backlogs = new Map<Pool, { waiting: number; free: number; added: number; detached: number }>();
   let stop = () => {};
-
-  async function readWorkers(): Promise<KnownWorker[]> {
-    const now = clock.now();
-    const index = await redis.zrange(indexKey, "0", "-1", "WITHSCORES");
-    const ids = index.filter((_, i) => i % 2 === 0);
-    const values = ids.length > 0 ? await redis.mget(...ids.map(recordKey)) : [];
-    const records: KnownWorker[] = [];
-    const dead: string[] = [];
-    for (const [i, id] of ids.entries()) {
-      const parsed = workerRecord.safeParse(JSON.parse(values[i] ?? "null"));
-      if (parsed.success) records.push({ ...parsed.data, id });
-      else if (now - Number(index[2 * i + 1]) > forgetMs) dead.push(id);
-    }
-    if (dead.length > 0) await redis.zrem(indexKey, ...dead);
-    return records;
-  }
 
   function show(records: readonly KnownWorker[]): void {
     workers = records;
@@ -111,10 +125,7 @@ export function createWorkerRegistry({
     measured = mergeSpeeds(records.map((record) => record.speeds));
     // If there are no workers, the last known upstreams remain, so that models stay listed while workers are replaced.
     if (records.length === 0) return;
-    upstreams = new Map();
-    for (const record of records)
-      for (const [id, state] of Object.entries(record.upstreams))
-        if (rankOf(state) >= rankOf(upstreams.get(id) ?? "no key")) upstreams.set(id, state);
+    upstreams = bestStates(records);
   }
 
   const differs = (catalogs: typeof workersByCatalog) => Object.keys(catalogs).some((hash) => hash !== catalog);
@@ -133,7 +144,7 @@ export function createWorkerRegistry({
   }
 
   const read = oneAtATime(log, "the worker registry could not be read", async () => {
-    const [records] = await Promise.all([readWorkers(), queues.announceShards()]);
+    const [records] = await Promise.all([readWorkers({ redis, clock }), queues.announceShards()]);
     const [counts, detached] = await Promise.all([
       Promise.all(pools.map((pool) => queues.backlog(pool))),
       Promise.all(pools.map((pool) => queues.detachedBacklog(pool))),
@@ -209,8 +220,7 @@ export function createWorkerRegistry({
     /** The addresses that workers call, and the latest failure in any of them. */
     details(id: string): UpstreamDetails & { readonly addresses: readonly string[] } {
       const all = workers.flatMap(({ details }) => details?.[id] ?? []);
-      const failures = all.flatMap(({ lastFailure }) => lastFailure ?? []);
-      const lastFailure = failures.toSorted((one, other) => other.at - one.at)[0];
+      const lastFailure = lastFailureOf(workers, id);
       const addresses = [...new Set(all.flatMap(({ baseUrl }) => baseUrl ?? []))];
       return { addresses, ...(lastFailure && { lastFailure }) };
     },

@@ -1,6 +1,6 @@
 /**
  * The load of the service: calls, failures and charges, and the attempts at each upstream, by minute and by hour, for the
- * operator's overview. Every process counts in memory and adds its counts to Redis every five seconds, so reading them
+ * operator's overview, and the attempts for each model at each upstream by hour, for the page of models. Every process counts in memory and adds its counts to Redis every five seconds, so reading them
  * costs the same at any load. It is not a ledger: counts that Redis or a killed process loses are missing here. Owns the
  * Redis keys `{traffic}:*`, which expire.
  */
@@ -16,8 +16,8 @@ export interface TrafficPoint extends TrafficCount {
   readonly at: number;
 }
 
-/** Attempts at one upstream with the operator's key. */
-export interface UpstreamCount {
+/** Attempts at one upstream with the operator's key, for all models or for one. */
+export interface AttemptCount {
   readonly attempts: number;
   readonly failed: number;
   /** The times to the first event of streams. */
@@ -35,8 +35,9 @@ const sizes = {
 type Size = keyof typeof sizes;
 const flushMs = 5_000;
 
-type Kind = "calls" | "upstreams";
-const keyOf = (kind: Kind, size: Size, at: number) => `{traffic}:${kind === "calls" ? "" : "upstreams:"}${size}:${at}`;
+const kinds = { calls: ["minute", "hour"], upstreams: ["minute", "hour"], models: ["hour"] } as const;
+type Kind = keyof typeof kinds;
+const keyOf = (kind: Kind, size: Size, at: number) => `{traffic}:${kind === "calls" ? "" : `${kind}:`}${size}:${at}`;
 const startOf = (size: Size, at: number) => at - (at % sizes[size].ms);
 
 type Counts = Map<string, bigint>;
@@ -44,13 +45,25 @@ type Taken = Readonly<Record<Kind, ReadonlyMap<string, bigint>>>;
 
 export type TrafficCounter = ReturnType<typeof createTrafficCounter>;
 
+const noCounts = (): Record<Kind, Counts> => ({ calls: new Map(), upstreams: new Map(), models: new Map() });
+
+/** What an attempt is counted for. The model is the catalog's. */
+interface Attempted {
+  readonly upstream: string;
+  readonly model: string;
+}
+/** Neither has a space. */
+const nameOf = ({ upstream, model }: Attempted) => `${upstream}|${model}`;
+
 export function createTrafficCounter() {
-  let counts: Record<Kind, Counts> = { calls: new Map(), upstreams: new Map() };
+  let counts = noCounts();
   const add = (kind: Kind, field: string, by = 1n) =>
     void counts[kind].set(field, (counts[kind].get(field) ?? 0n) + by);
   const addCall = (field: Field, by?: bigint) => add("calls", field, by);
-  const addAttempt = (upstream: string, ...path: readonly (string | number)[]) =>
-    add("upstreams", [upstream, ...path].join(" "));
+  const addAttempt = (at: Attempted, ...path: readonly (string | number)[]) => {
+    add("upstreams", [at.upstream, ...path].join(" "));
+    add("models", [nameOf(at), ...path].join(" "));
+  };
   return {
     /** Counts a call that ended, in the process that captured its cost, so that it counts as its entry in the ledger says. */
     ended(status: string, nanoUsd: bigint): void {
@@ -64,30 +77,29 @@ export function createTrafficCounter() {
       addCall("refused");
     },
     /** Counts an attempt that ended. Only that of one which succeeded has a duration. */
-    attempted(upstream: string, ending: { readonly isFailed: boolean } | { readonly ms: number }): void {
-      addAttempt(upstream, "attempts");
-      if ("ms" in ending) addAttempt(upstream, "total", bucketOf(ending.ms));
-      else if (ending.isFailed) addAttempt(upstream, "failed");
+    attempted(at: Attempted, ending: { readonly isFailed: boolean } | { readonly ms: number }): void {
+      addAttempt(at, "attempts");
+      if ("ms" in ending) addAttempt(at, "total", bucketOf(ending.ms));
+      else if (ending.isFailed) addAttempt(at, "failed");
     },
     /** Counts the time to the first event of a stream. */
-    firstEvent: (upstream: string, ms: number): void => addAttempt(upstream, "firstToken", bucketOf(ms)),
+    firstEvent: (at: Attempted, ms: number): void => addAttempt(at, "firstToken", bucketOf(ms)),
     take(): Taken {
       const taken = counts;
-      counts = { calls: new Map(), upstreams: new Map() };
+      counts = noCounts();
       return taken;
     },
     /** Returns counts that could not be written, so that they are written with the next ones. */
-    giveBack({ calls, upstreams }: Taken): void {
-      for (const [field, by] of calls) add("calls", field, by);
-      for (const [field, by] of upstreams) add("upstreams", field, by);
+    giveBack(taken: Taken): void {
+      for (const kind of Object.keys(kinds) as Kind[]) for (const [field, by] of taken[kind]) add(kind, field, by);
     },
   };
 }
 
 type Times = Record<string, number>;
-type UpstreamCounts = ReadonlyMap<string, UpstreamCount>;
+type AttemptCounts = ReadonlyMap<string, AttemptCount>;
 
-function readFields(stored: Readonly<Record<string, string>>): UpstreamCounts {
+function readFields(stored: Readonly<Record<string, string>>): AttemptCounts {
   const found = new Map<string, Record<"attempts" | "failed", number> & Record<"firstToken" | "total", Times>>();
   for (const [field, value] of Object.entries(stored)) {
     const [upstream = "", name, bucket] = field.split(" ");
@@ -105,11 +117,11 @@ export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: 
 
   const flush = oneAtATime(log, "the traffic counts could not be written", async () => {
     const taken = counter.take();
-    if (taken.calls.size + taken.upstreams.size === 0) return;
+    const counted = (Object.keys(kinds) as Kind[]).filter((kind) => taken[kind].size > 0);
+    if (counted.length === 0) return;
     const batch = redis.multi();
-    for (const size of Object.keys(sizes) as Size[])
-      for (const kind of ["calls", "upstreams"] as const) {
-        if (taken[kind].size === 0) continue;
+    for (const kind of counted)
+      for (const size of kinds[kind]) {
         const key = keyOf(kind, size, startOf(size, clock.now()));
         for (const [field, by] of taken[kind]) batch.hincrby(key, field, String(by));
         batch.expire(key, sizes[size].seconds);
@@ -148,16 +160,17 @@ export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: 
   }
 
   /** Buckets to which no process adds any more, by size, so that they are read once. */
-  const past = { minute: new Map<number, UpstreamCounts>(), hour: new Map<number, UpstreamCounts>() };
+  const past = new Map<string, Map<number, AttemptCounts>>();
 
-  /** The attempts by upstream in each minute or hour, oldest first. Rejects while Redis is unavailable. */
-  async function readUpstreams(size: Size): Promise<readonly UpstreamCounts[]> {
+  async function readAttempts(kind: Exclude<Kind, "calls">, size: Size): Promise<readonly AttemptCounts[]> {
     const starts = startsOf(size);
-    const [kept, first = 0] = [past[size], starts[0]];
+    const kept = past.get(`${kind} ${size}`) ?? new Map<number, AttemptCounts>();
+    past.set(`${kind} ${size}`, kept);
+    const [first = 0] = starts;
     for (const at of kept.keys()) if (at < first) kept.delete(at);
     return Promise.all(
       starts.map(async (at) => {
-        const counts = kept.get(at) ?? readFields(await redis.hgetall(keyOf("upstreams", size, at)));
+        const counts = kept.get(at) ?? readFields(await redis.hgetall(keyOf(kind, size, at)));
         // A process whose write takes longer has a failed one behind it, and adds to a later bucket.
         if (at + sizes[size].ms + 2 * flushMs < clock.now()) kept.set(at, counts);
         return counts;
@@ -167,7 +180,10 @@ export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: 
 
   return {
     read,
-    readUpstreams,
+    /** The attempts by upstream in each minute or hour, oldest first. Rejects while Redis is unavailable. */
+    readUpstreams: (size: Size) => readAttempts("upstreams", size),
+    /** The attempts by model and upstream in each of the last 24 hours. Rejects while Redis is unavailable. */
+    readModels: () => readAttempts("models", "hour"),
     /** Writes the remaining counts once, unless Redis is unavailable. */
     async stop(): Promise<void> {
       stop();
@@ -185,7 +201,7 @@ export const sumOf = (points: readonly TrafficCount[]): TrafficCount => ({
   nanoUsd: points.reduce((sum, { nanoUsd }) => sum + nanoUsd, 0n),
 });
 
-const noAttempts: UpstreamCount = { attempts: 0, failed: 0, firstToken: {}, total: {} };
+const noAttempts: AttemptCount = { attempts: 0, failed: 0, firstToken: {}, total: {} };
 
 function addBuckets(one: Buckets, other: Buckets): Buckets {
   const sum: Times = { ...one };
@@ -193,16 +209,27 @@ function addBuckets(one: Buckets, other: Buckets): Buckets {
   return sum;
 }
 
+const sumOfAttempts = (counts: readonly AttemptCount[]): AttemptCount =>
+  counts.reduce(
+    (sum, { attempts, failed, firstToken, total }) => ({
+      attempts: sum.attempts + attempts,
+      failed: sum.failed + failed,
+      firstToken: addBuckets(sum.firstToken, firstToken),
+      total: addBuckets(sum.total, total),
+    }),
+    noAttempts,
+  );
+
 /** The attempts at an upstream in these minutes or hours. */
-export const attemptsAt = (upstream: string, points: readonly UpstreamCounts[]): UpstreamCount =>
-  points
-    .flatMap((point) => point.get(upstream) ?? [])
-    .reduce(
-      (sum, { attempts, failed, firstToken, total }) => ({
-        attempts: sum.attempts + attempts,
-        failed: sum.failed + failed,
-        firstToken: addBuckets(sum.firstToken, firstToken),
-        total: addBuckets(sum.total, total),
-      }),
-      noAttempts,
-    );
+export const attemptsAt = (upstream: string, points: readonly AttemptCounts[]): AttemptCount =>
+  sumOfAttempts(points.flatMap((point) => point.get(upstream) ?? []));
+
+/** The attempts for a model at these upstreams in these hours. */
+export const attemptsFor = (
+  model: string,
+  upstreams: readonly string[],
+  points: readonly AttemptCounts[],
+): AttemptCount =>
+  sumOfAttempts(
+    points.flatMap((point) => upstreams.flatMap((upstream) => point.get(nameOf({ upstream, model })) ?? [])),
+  );

@@ -108,14 +108,27 @@ export type StoredDelivery = DocumentOf<
   { type: EventType; status: DeliveryStatus; attempts: readonly WebhookAttempt[] }
 >;
 
+/** An event that its account is shown. */
+const notice = {
+  /** The id of the event. */
+  _id: { type: String, required: true },
+  account: { type: String, required: true },
+  objectId: { type: String, required: true },
+  body: { type: String, required: true },
+  createdAt: { type: Date, required: true },
+  expiresAt: { type: Date, required: true },
+} as const;
+export type StoredNotice = DocumentOf<typeof notice>;
+
 export const bodyLifeMs = 7 * dayMs;
 export const deliveryLifeMs = 30 * dayMs;
+export const noticeLifeMs = 30 * dayMs;
 
 const newestFirst = { createdAt: -1, _id: -1 } as const;
 
 export const webhooksSchema = {
   module: "webhooks",
-  shardKeys: { webhookEndpoints: "account", webhookEvents: "_id", webhookDeliveries: "account" },
+  shardKeys: { webhookEndpoints: "account", webhookEvents: "_id", webhookDeliveries: "account", notices: "account" },
   scatter: {
     "webhooks that are due": "scheduled: receivers with due deliveries, by a partial index",
     "secrets of webhooks under an old key": "operators, after a rotation of the sealing key",
@@ -142,6 +155,12 @@ export const webhooksSchema = {
         ],
       },
     ]),
+    createCollections("notices", [
+      {
+        collection: "notices",
+        indexes: [{ key: { account: 1, ...newestFirst } }, { key: { expiresAt: 1 }, expireAfterSeconds: 0 }],
+      },
+    ]),
   ],
 } satisfies ModuleSchema;
 
@@ -151,4 +170,5 @@ export const openCollections = ({ mongo }: Uses<"mongo">) => ({
   endpoints: openCollection<StoredEndpoint>(mongo, "webhookEndpoints", endpoint).collection,
   events: openCollection<StoredEvent>(mongo, "webhookEvents", event).collection,
   deliveries: openCollection<StoredDelivery>(mongo, "webhookDeliveries", delivery).collection,
+  notices: openCollection<StoredNotice>(mongo, "notices", notice).collection,
 });

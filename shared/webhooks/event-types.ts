@@ -19,6 +19,9 @@ export const eventTypes = [
   "topup.completed",
   "key.expiring",
   "provider_key.invalid",
+  "upstream.down",
+  "upstream.key_refused",
+  "upstream.recovered",
   "webhook.test",
 ] as const;
 export type EventType = (typeof eventTypes)[number];
@@ -31,3 +34,9 @@ export const subscriptions: readonly string[] = ["*", ...new Set(eventTypes.map(
 /** A test goes to the endpoint that is tested, whatever endpoints subscribe to. */
 export const isSubscribed = (events: readonly string[], type: EventType): boolean =>
   type !== "webhook.test" && ["*", familyOf(type), type].some((each) => events.includes(each));
+
+/**
+ * Whether the account is shown the event although no endpoint receives it. Events of calls are not notices: an account has
+ * too many, and `/v1/jobs` lists them.
+ */
+export const isNotice = (type: EventType): boolean => !/^(?:job|response|webhook)\./.test(type);

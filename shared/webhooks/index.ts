@@ -1,15 +1,18 @@
 /**
  * Webhooks (docs/api/webhooks.md): the endpoints of accounts, events, and their deliveries. Owns the collections
- * `webhookEndpoints`, `webhookEvents` and `webhookDeliveries`.
+ * `webhookEndpoints`, `webhookEvents`, `webhookDeliveries` and `notices`.
  *
  *   an event      follows from a record of its object, such as the end of a job; `record` stores its body once
  *   a delivery    one event for one endpoint or callback, with its attempts
  *   a callback    the URL that a request named in `x-xm-webhook`
+ *   a notice      an event that its account is shown under `/v1/events`, whether or not it has endpoints; not those of calls
  *   a receiver    an endpoint, or an origin of callbacks: a worker sends its deliveries together
  *
  * The ids of events and deliveries are hashes, so that deriving an event again makes the same one: a process repeats
  * `record` until it has noted in the object's record that this is done, and no crash loses or invents an event.
- * `nextAttemptAt` in MongoDB is the schedule. Deliveries are stored for 30 days, bodies for 7.
+ * `nextAttemptAt` in MongoDB is the schedule. Deliveries and notices are stored for 30 days, bodies of events for 7.
+ *
+ * Events about the service itself belong to the account `operatorAccount`, which exists for notices alone.
  *
  * Secrets and custom headers are stored sealed: only workers can open them.
  *
@@ -19,6 +22,7 @@ import type { Uses } from "#platform/uses";
 import { openCollections } from "./collections.ts";
 import { createDeliveryList } from "./deliveries.ts";
 import { createEndpoints, type Seals } from "./endpoints.ts";
+import { createNotices } from "./notices.ts";
 import { createRecord, type OnDue } from "./record.ts";
 import { createSealedValues } from "./sealed-values.ts";
 import { createSending, createSkipOpen } from "./sending.ts";
@@ -33,8 +37,12 @@ export {
 export type { Delivery, DeliveryFilter } from "./deliveries.ts";
 export type { Endpoint, EndpointPatch, NewEndpoint, Seals } from "./endpoints.ts";
 export { type EventType, eventTypes, subscriptions } from "./event-types.ts";
+export type { Notice } from "./notices.ts";
 export type { NewEvent, Receiver } from "./record.ts";
 export type { AttemptOutcome, ClaimedDelivery, DueReceiver } from "./sending.ts";
+
+/** Has the notices for operators. No account of customers has this id. */
+export const operatorAccount = "operator";
 
 export function createWebhooks({ secrets, ...platform }: Uses<"mongo" | "clock"> & { secrets: Seals }) {
   const { clock } = platform;
@@ -46,6 +54,7 @@ export function createWebhooks({ secrets, ...platform }: Uses<"mongo" | "clock">
   return {
     endpoints,
     ...createRecord({ ...collections, endpoints: { all, find }, onDue, clock }),
+    notices: createNotices(collections),
     deliveries: createDeliveryList({ ...collections, endpoints, onDue, clock }),
     sealedValues: createSealedValues(collections),
     /** For the workers of the pool `webhooks`. */

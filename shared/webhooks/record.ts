@@ -8,12 +8,13 @@ import {
   type Collections,
   type Destination,
   deliveryLifeMs,
+  noticeLifeMs,
   type StoredDelivery,
   type StoredEndpoint,
   type StoredEvent,
 } from "./collections.ts";
 import type { Endpoints } from "./endpoints.ts";
-import { type EventType, isSubscribed } from "./event-types.ts";
+import { type EventType, isNotice, isSubscribed } from "./event-types.ts";
 
 /** An event, as it follows from the record of its object. */
 export interface NewEvent {
@@ -76,25 +77,31 @@ function destinationsOf(endpoints: readonly StoredEndpoint[], { type, callback }
 
 export function createRecord(
   deps: Uses<"clock"> &
-    Pick<Collections, "events" | "deliveries"> & { endpoints: Pick<Endpoints, "all" | "find">; onDue: OnDue },
+    Pick<Collections, "events" | "deliveries" | "notices"> & {
+      endpoints: Pick<Endpoints, "all" | "find">;
+      onDue: OnDue;
+    },
 ) {
-  const { events, deliveries, endpoints, onDue, clock } = deps;
+  const { events, deliveries, notices, endpoints, onDue, clock } = deps;
+
+  async function bodyOf(event: NewEvent, isFull: boolean): Promise<string> {
+    const seconds = Math.floor(event.createdAt.getTime() / 1_000);
+    const data = await event.data(isFull);
+    return JSON.stringify({ id: eventIdOf(event), object: "event", created_at: seconds, type: event.type, data });
+  }
 
   /** The first recording of an event decides its body and its destinations. */
   async function storeEvent(event: NewEvent, destinations: readonly Destination[]): Promise<StoredEvent> {
     const { account, type, objectId, createdAt } = event;
     const _id = eventIdOf(event);
-    const seconds = Math.floor(createdAt.getTime() / 1_000);
-    const bodyOf = async (isFull: boolean) =>
-      JSON.stringify({ id: _id, object: "event", created_at: seconds, type, data: await event.data(isFull) });
     const isFull = destinations.some((each) => "isFull" in each);
     const stored: StoredEvent = {
       _id,
       account,
       type,
       objectId,
-      body: await bodyOf(false),
-      ...(isFull && { fullBody: await bodyOf(true) }),
+      body: await bodyOf(event, false),
+      ...(isFull && { fullBody: await bodyOf(event, true) }),
       destinations,
       createdAt,
       expiresAt: new Date(clock.now() + bodyLifeMs),
@@ -139,17 +146,27 @@ export function createRecord(
       stored.destinations.map((each) => storeDelivery(stored, each, "endpoint" in each && disabled.has(each.endpoint))),
     );
     onDue([...new Set(receivers)].map((receiver) => ({ account: event.account, receiver })));
+    return stored;
+  }
+
+  async function storeNotice(event: NewEvent, body: string): Promise<void> {
+    const { account, objectId, createdAt } = event;
+    const expiresAt = new Date(createdAt.getTime() + noticeLifeMs);
+    const notice = { _id: eventIdOf(event), account, objectId, body, createdAt, expiresAt };
+    await notices.insertOne(notice).catch(ignoreDuplicate);
   }
 
   return {
     /**
-     * Records an event with a delivery for each endpoint and callback that receives it. Repeating it changes nothing, so a
-     * process that derives an event from a record repeats it until it has noted in the record that this is done.
+     * Records an event with a delivery for each endpoint and callback that receives it, and then as a notice if it is one.
+     * Repeating it changes nothing, so a process that derives an event from a record repeats it until it has noted in the
+     * record that this is done.
      */
     async record(event: NewEvent): Promise<void> {
       const known = await endpoints.all(event.account);
       const destinations = destinationsOf(known, event);
-      if (destinations.length > 0) await store(event, destinations, known);
+      const stored = destinations.length > 0 ? await store(event, destinations, known) : undefined;
+      if (isNotice(event.type)) await storeNotice(event, stored?.body ?? (await bodyOf(event, false)));
     },
 
     /**

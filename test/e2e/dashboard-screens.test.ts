@@ -1,3 +1,5 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { browserOfFile } from "../support/browser.ts";
@@ -25,6 +27,8 @@ const dialogs = [
 test.each([
   [360, "dark"],
   [1_440, "light"],
+  [360, "light"],
+  [1_440, "dark"],
 ] as const)(
   "at %i px, %s, every screen, dialog and menu fits, and axe finds nothing serious",
   async (width, colorScheme) => {
@@ -60,7 +64,16 @@ test.each([
       "/playground",
       "/playground?model=local/image",
     ];
-    for (const screen of [...first, "/models", "/files", "/top-up", "/statement", "/invoices", "/invoices?by=day"]) {
+    for (const screen of [
+      ...first,
+      "/models",
+      "/models/local/chat",
+      "/files",
+      "/top-up",
+      "/statement",
+      "/invoices",
+      "/invoices?by=day",
+    ]) {
       await show(page, screen);
       expect([screen, await faultsOf(page)]).toEqual([screen, []]);
     }
@@ -97,4 +110,36 @@ test("elite prices are shown to elite accounts alone", async () => {
   await show(page, "/models");
   await elite.first().waitFor();
   expect(await faultsOf(page)).toEqual([]);
+});
+
+test("models are ordered by what is chosen, and the page of one has its prices, how it performs, and a call that works", async () => {
+  const { service } = shared;
+  const { page, customer } = await signedIn(browser, service);
+  await show(page, "/models?order=name&type=text");
+  const names = page.getByRole("heading", { level: 3 });
+  await names.first().waitFor();
+  const shown = await names.allTextContents();
+  expect(shown).toEqual(shown.toSorted((one, other) => one.localeCompare(other)));
+  expect(await page.getByLabel("Order").inputValue()).toBe("name");
+  for (let n = 0; n < 20; n++) await customer.openai.chat.completions.create(asking(localModel));
+  await page.getByLabel("Search").fill("local/chat");
+  await page.getByRole("link", { name: "Local chat", exact: true }).click();
+  await page.getByRole("heading", { name: "Local chat", level: 1 }).waitFor();
+  const row = page.getByRole("table", { name: "Upstreams of the model" }).getByRole("row", { name: /local/ });
+  await expect
+    .poll(async () => {
+      await page.reload();
+      await row.waitFor();
+      return row.textContent();
+    })
+    .toMatch(/^localReady(100|9\d(\.\d)?)%/);
+  await page.getByText("per 1M tokens").first().waitFor();
+  const command = (await page.getByRole("region", { name: "curl" }).locator("pre").textContent()) ?? "";
+  const { stdout } = await promisify(execFile)("/bin/sh", ["-c", command], {
+    env: { ...process.env, API_KEY: customer.key },
+  });
+  expect(JSON.parse(stdout)).toMatchObject({ object: "chat.completion", model: localModel });
+  expect(await faultsOf(page)).toEqual([]);
+  await show(page, "/models/none/such");
+  await page.getByText("This model cannot be called now").waitFor();
 });

@@ -68,7 +68,9 @@ test("attempts at upstreams are counted with their failures and times, those wit
     observer.ended(attempt("openai", true), "failed", 9_000);
     observer.firstEvent(attempt("openai", true), 9_000);
   });
-  await countCalls(server, (counter) => counter.attempted("openai", { isFailed: true }));
+  await countCalls(server, (counter) =>
+    counter.attempted({ upstream: "openai", model: "openai/gpt-4o-mini" }, { isFailed: true }),
+  );
   const shown = async () => {
     const { data } = (await server.ask("GET", "/upstreams")).body as unknown as {
       data: { id: string; traffic: Record<string, Record<string, number>> }[];

@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
+import { keyOf } from "../support/account-caller.ts";
+import { countCalls, startApiServer } from "../support/api-server.ts";
 import { browse, signIn } from "../support/dashboard-setup.ts";
 import { drawing, images } from "../support/generation-setup.ts";
+import { openAccount } from "../support/money-setup.ts";
 import { ofFile } from "../support/of-file.ts";
 import { testStores } from "../support/servers.ts";
 import { startService } from "../support/service.ts";
@@ -72,4 +75,33 @@ test("generated files are listed newest first with the time until they expire, b
   expect((await list("", theirs)).data).toEqual([]);
   const foreign = await browse(service, "GET", `/dashboard/api/files?after=${page.next}`, { cookie: theirs });
   expect(foreign.status).toBe(400);
+});
+
+test("models show how they performed for all accounts in the last day, and a share only from 20 attempts on", async () => {
+  const server = await startApiServer();
+  const { key } = await keyOf(server, await openAccount(server.money, 1n));
+  const cookie = await signIn(server, { key });
+  await countCalls(server, (counter) => {
+    const at = { upstream: "local", model: localModel };
+    for (let n = 0; n < 19; n++) counter.attempted(at, { ms: 200 });
+    counter.attempted(at, { isFailed: true });
+    for (const ms of [40, 50, 5_000]) counter.firstEvent(at, ms);
+    for (let n = 0; n < 19; n++) counter.attempted({ ...at, model: "local/speech" }, { isFailed: true });
+  });
+  const { body } = await browse(server, "GET", "/dashboard/api/model-performance", { cookie });
+  const { data } = body as unknown as { data: { id: string }[] };
+  const near = (ms: number) => expect.toSatisfy((each: number) => Math.abs(each - ms) <= 0.05 * ms + 0.5) as number;
+  const shown = (id: string) => data.find((each) => each.id === id);
+  // No worker has been seen, so nothing responds.
+  const upstream = { id: "local", responds: false, tokens_per_second: null };
+  const chat = { availability: 0.95, first_token_ms: near(50), total_ms: near(200) };
+  expect(shown(localModel)).toEqual({
+    id: localModel,
+    object: "model_performance",
+    ...chat,
+    upstreams: [{ ...upstream, ...chat }],
+  });
+  const none = { availability: null, first_token_ms: null, total_ms: null };
+  for (const id of ["local/speech", "local/embeddings"])
+    expect(shown(id)).toEqual({ id, object: "model_performance", ...none, upstreams: [{ ...upstream, ...none }] });
 });

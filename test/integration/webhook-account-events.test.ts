@@ -36,6 +36,8 @@ async function start() {
   async function events() {
     const list = await webhooks.deliveries.list(account, { limit: 100 }, {});
     const found = await Promise.all(list.toReversed().map(({ id }) => webhooks.deliveries.get(account, id)));
+    const shown = await webhooks.notices.list(account, { limit: 100 });
+    expect(new Set(shown)).toEqual(new Set(found.map(({ body }) => JSON.parse(body ?? "{}") as object)));
     return found.map(({ body }) => {
       const event = JSON.parse(body ?? "{}") as { type: EventType; data: object };
       const { type, data } = event;

@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import type { EventType } from "../../shared/webhooks/index.ts";
+import { keyOf, managedAccount } from "../support/account-caller.ts";
 import { readDocument } from "../support/openapi.ts";
 import { hookUrl, webhookOwner, webhooksOfFile } from "../support/webhook-store-setup.ts";
 
@@ -126,6 +128,40 @@ test("another account's endpoints and deliveries are unknown, and a key needs th
   expect(await other.deliveries()).toEqual([]);
   expect(await other.deliveries(`endpoint=${id}`)).toEqual([]);
   expect((await owner.ask("GET", `/deliveries/${delivery}`)).body).toEqual(before);
+});
+
+test("events are listed without endpoints for 30 days, those of calls are not, and only for keys with `manage`", async () => {
+  const { service, webhooks, advance, now } = running;
+  const [owner, other] = [await managedAccount(service), await managedAccount(service)];
+  const read = async ({ ask }: typeof owner, query = "") => (await ask("GET", `/events${query}`)).body;
+  const record = (objectId: string, type: EventType) =>
+    webhooks.record({
+      account: owner.account.id,
+      type,
+      objectId,
+      createdAt: new Date(now()),
+      // A batch of messages has no `object`.
+      data: () => ({ id: objectId, ...(type === "key.expiring" && { object: "key", days: 7 }) }),
+    });
+  for (let run = 0; run < 2; run++) await record("key_1", "key.expiring");
+  await record("job_1", "job.completed");
+  advance(dayMs);
+  await record("msgbatch_1", "message_batch.ended");
+  const { data } = await read(owner);
+  expect(data).toMatchObject([
+    { object: "event", type: "message_batch.ended", data: { id: "msgbatch_1" } },
+    { object: "event", type: "key.expiring", data: { id: "key_1", object: "key", days: 7 } },
+  ]);
+  const first = await read(owner, "?limit=1");
+  expect(first).toMatchObject({ data: data.slice(0, 1), has_more: true, next: data[0]?.id });
+  expect((await read(owner, `?after=${first.next}`)).data).toEqual(data.slice(1));
+  expect(await read(other)).toMatchObject({ data: [], has_more: false });
+  expect(await read(other, `?after=${data[0]?.id}`)).toMatchObject({ error: { param: "after" } });
+  const weak = await keyOf(service, owner.account.id);
+  expect((await weak.ask("GET", "/events")).status).toBe(403);
+  // A delivery has its body for seven days, a notice for thirty.
+  const stored = await running.mongo.db.collection("notices").findOne({ objectId: "key_1" });
+  expect(stored?.["expiresAt"]).toEqual(new Date(stored?.["createdAt"].getTime() + 30 * dayMs));
 });
 
 test("answers have the shape that the document describes", async () => {

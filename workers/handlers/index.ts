@@ -3,7 +3,7 @@ import type { ClusterStats } from "#cluster-stats";
 import { isEnded } from "#detached-calls";
 import { noCapacity } from "#errors";
 import type { Files } from "#files";
-import { type JobName, type JobPayload, type PaidJobName, pools, type Queues } from "#jobs";
+import { type JobName, type JobPayload, type KnownWorker, type PaidJobName, pools, type Queues } from "#jobs";
 import type { KeyStore } from "#key-records";
 import type { Archive } from "#money";
 import type { Payments } from "#payments";
@@ -12,6 +12,7 @@ import type { Background } from "#platform/concurrency/background";
 import type { Tracing } from "#platform/observability/tracing";
 import type { ProviderKeys } from "#provider-keys";
 import type { Secrets } from "#secrets";
+import type { Traffic } from "#traffic";
 import type { Webhooks } from "#webhooks";
 import { runProviderBatches } from "../batches/provider-batches.ts";
 import { validateBatches } from "../batches/validate.ts";
@@ -30,6 +31,7 @@ import { image, media } from "./generate.ts";
 import { moderation } from "./moderation.ts";
 import { rerank } from "./rerank.ts";
 import { rewrapSecrets } from "./rewrap.ts";
+import { watchUpstreams } from "./upstream-events.ts";
 import { enqueueWebhooks } from "./webhooks.ts";
 
 export interface HandlerDeps extends RunCallDeps {
@@ -61,6 +63,11 @@ export interface HandlerDeps extends RunCallDeps {
   readonly providerPollMs: number;
   /** Nano-USD of an account's calls with own provider keys in a month whose fees are credited back. */
   readonly byokFreeNanoUsd: bigint;
+  readonly readWorkers: () => Promise<readonly KnownWorker[]>;
+  /** The attempts at upstreams by minute, of all processes. */
+  readonly readAttempts: () => ReturnType<Traffic["readUpstreams"]>;
+  /** The account whose webhook endpoints receive the events of upstreams. */
+  readonly operatorEventsAccount: string | undefined;
   /** Aborts when this process shuts down. */
   readonly ending: AbortSignal;
   readonly tracing: Tracing | undefined;
@@ -189,6 +196,7 @@ export const handlers: { readonly [Name in JobName]: Handler<Name> } = {
   "watch-budgets": watchBudgets,
   "watch-key-expiry": watchKeyExpiry,
   "watch-provider-keys": watchProviderKeys,
+  "watch-upstreams": watchUpstreams,
   "archive-ledger": async ({ archive, ending, log }) => {
     const archived = await archive.run(ending);
     if (archived > 0) log.info({ archived }, "the ledger was archived");

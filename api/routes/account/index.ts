@@ -7,6 +7,7 @@ import { batchRoutes } from "../batches.ts";
 import { jobResultOperation, jobRoutes } from "../jobs.ts";
 import { accountRoutes } from "./account.ts";
 import { cacheRoutes } from "./cache.ts";
+import { eventRoutes } from "./events.ts";
 import { keyRoutes } from "./keys.ts";
 import { providerKeyRoutes } from "./provider-keys.ts";
 import { requestRoutes } from "./requests.ts";
@@ -44,6 +45,11 @@ const resources = [
     name: "Batches",
     description: "Files of calls that run when workers are idle, within 24 hours, in OpenAI's interface",
     routes: batchRoutes,
+  },
+  {
+    name: "Events",
+    description: "What happened to the account: its alerts, budgets, keys, top-ups and batches",
+    routes: eventRoutes,
   },
   {
     name: "Webhooks",

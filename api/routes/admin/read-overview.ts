@@ -2,11 +2,11 @@ import type { Catalog } from "#catalog";
 import { type ClusterStats, maxStatsAgeMs } from "#cluster-stats";
 import type { Pool, Queues, WorkerRegistry } from "#jobs";
 import type { Payments } from "#payments";
-import type { Clock } from "#platform/clock";
+import { sharedRead } from "#platform/concurrency/shared-read";
 import type { Probe } from "#platform/observability/probe";
 import { percentileMs } from "#platform/time-buckets";
 import type { Uses } from "#platform/uses";
-import { attemptsAt, sumOf, type Traffic, type UpstreamCount } from "#traffic";
+import { type AttemptCount, attemptsAt, sumOf, type Traffic } from "#traffic";
 
 export interface OverviewDeps extends Uses<"clock"> {
   readonly traffic: Pick<Traffic, "read" | "readUpstreams">;
@@ -24,24 +24,10 @@ const upstreamsValidMs = 5_000;
 /** Longer, because the sum covers all payment accounts. */
 const owedValidMs = 60_000;
 
-/** Shares one read among all callers within `ms`. A failed read is not cached. */
-function shared<T>(clock: Clock, ms: number, read: () => Promise<T>): () => Promise<T> {
-  let last: { readonly at: number; readonly value: Promise<T> } | undefined;
-  return () => {
-    if (last && clock.now() - last.at < ms) return last.value;
-    const value = read();
-    last = { at: clock.now(), value };
-    value.catch(() => {
-      last = undefined;
-    });
-    return value;
-  };
-}
-
 /** Resolves to null if a store does not answer. */
 const orNothing = <T>(reading: Promise<T>): Promise<T | null> => reading.catch(() => null);
 
-const shownAttempts = ({ firstToken, total, ...counts }: UpstreamCount) => ({
+const shownAttempts = ({ firstToken, total, ...counts }: AttemptCount) => ({
   ...counts,
   firstTokenP50Ms: percentileMs(firstToken, 50),
   firstTokenP95Ms: percentileMs(firstToken, 95),
@@ -51,7 +37,7 @@ const shownAttempts = ({ firstToken, total, ...counts }: UpstreamCount) => ({
 
 /** Reads the attempts at all upstreams. The result has those of one. */
 export const createUpstreamTraffic = ({ traffic, clock }: Pick<OverviewDeps, "traffic" | "clock">) =>
-  shared(clock, upstreamsValidMs, () =>
+  sharedRead(clock, upstreamsValidMs, () =>
     orNothing(
       Promise.all([traffic.readUpstreams("minute"), traffic.readUpstreams("hour")]).then(
         ([minutes, hours]) =>
@@ -128,12 +114,12 @@ export function createOverview(deps: OverviewDeps) {
     };
   }
 
-  const readOwed = shared(clock, owedValidMs, async () => {
+  const readOwed = sharedRead(clock, owedValidMs, async () => {
     const { nanoUsd, payments: count } = await payments.unused.total({ expiredOnly: false });
     return { owedNanoUsd: nanoUsd, payments: count };
   });
 
-  return shared(clock, validMs, async () => {
+  return sharedRead(clock, validMs, async () => {
     const [calls, loads, stores, held, owed] = await Promise.all([
       orNothing(readTraffic()),
       orNothing(readPools()),

@@ -19,7 +19,9 @@ export interface AdminDeps extends OverviewDeps {
   readonly batches: Pick<Batches, "listOpen" | "findOfAny" | "cancel">;
   readonly refusals: Pick<Refusals, "findOfAll">;
   readonly detachedCalls: Pick<DetachedCalls, "countOpenByAccount">;
-  readonly webhooks: Pick<Webhooks, "sealedValues"> & { readonly endpoints: Pick<Webhooks["endpoints"], "failing"> };
+  readonly webhooks: Pick<Webhooks, "sealedValues" | "notices"> & {
+    readonly endpoints: Pick<Webhooks["endpoints"], "failing">;
+  };
   readonly providerKeys: Pick<ProviderKeys, "list" | "sealedValues">;
   readonly secrets: Pick<Secrets, "currentKey">;
   readonly queues: OverviewDeps["queues"] & Pick<Queues, "enqueueRewrap">;

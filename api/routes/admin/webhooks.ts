@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { disabledReasons } from "#webhooks";
+import { disabledReasons, operatorAccount } from "#webhooks";
 import { fields, orNull, tag, unixSeconds } from "../../http/fields.ts";
-import { listOf, wholeList } from "../../http/page.ts";
+import { listOf, pageQuery, readPage, wholeList } from "../../http/page.ts";
+import { event } from "../webhook-objects.ts";
 import { route } from "./route.ts";
 
 const maxShown = 100;
@@ -19,6 +20,17 @@ const failingWebhook = fields({
 }).meta({ id: "FailingWebhook" });
 
 export const webhookRoutes = [
+  route({
+    method: "get",
+    path: "/events",
+    operationId: "listOperatorEvents",
+    summary: "Events of upstreams in the last 30 days, newest first",
+    description: "The endpoints of the account `OPERATOR_ACCOUNT` receive them as webhooks, too.",
+    query: pageQuery,
+    answers: { 200: "A page" },
+    answer: listOf(event).meta({ id: "OperatorEventList" }),
+    handle: ({ webhooks }, { query }) => readPage(query, (page) => webhooks.notices.list(operatorAccount, page)),
+  }),
   route({
     method: "get",
     path: "/webhooks/failing",

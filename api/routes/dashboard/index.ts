@@ -3,15 +3,15 @@ import helmet from "helmet";
 import { crossSiteRequest } from "#errors";
 import type { Caller } from "#keys";
 import type { ByteBudget } from "#platform/byte-budget";
-import type { Uses } from "#platform/uses";
 import { databaseUnavailable, noSuchRoute } from "../../http/errors.ts";
 import { localsOf } from "../../http/headers.ts";
 import { routerOf } from "../../http/route.ts";
+import { createModelPerformance, type PerformanceDeps } from "./model-performance.ts";
 import { type OwnDeps, ownRoutes } from "./own.ts";
 import { pageRoutes } from "./pages.ts";
 import { createIdentify, type SessionDeps, sessionRoutes } from "./session.ts";
 
-export interface DashboardDeps extends SessionDeps, OwnDeps, Uses<"clock"> {
+export interface DashboardDeps extends SessionDeps, Omit<OwnDeps, "modelPerformance">, PerformanceDeps {
   readonly bodyBudget: ByteBudget;
   /** The address of the storage in the links that callers get. */
   readonly storage: string;
@@ -54,17 +54,21 @@ export function createDashboardRouter(deps: DashboardDeps, { callers, operators 
     localsOf(res).sessionCaller = (await identify.account(req)).caller;
     next();
   });
-  const own = routerOf(ownRoutes, deps, {
-    bodyBudget,
-    clock,
-    payerOf: (caller) => caller,
-    async authorize(_req, res) {
-      const caller = callerOf(res);
-      // Answers cost reads of the stores, like those of the account's own interface.
-      await deps.keys.countAccountRequest(caller, localsOf(res).requestId);
-      return caller;
+  const own = routerOf(
+    ownRoutes,
+    { ...deps, modelPerformance: createModelPerformance(deps) },
+    {
+      bodyBudget,
+      clock,
+      payerOf: (caller) => caller,
+      async authorize(_req, res) {
+        const caller = callerOf(res);
+        // Answers cost reads of the stores, like those of the account's own interface.
+        await deps.keys.countAccountRequest(caller, localsOf(res).requestId);
+        return caller;
+      },
     },
-  });
+  );
   api.use(own);
   api.use(callers);
   api.use(noSuchRoute);

@@ -4,12 +4,14 @@ import type { Files } from "#files";
 import type { Caller } from "#keys";
 import type { Money } from "#money";
 import { fields, orNull, tag, unixSecondsOfMs } from "../../http/fields.ts";
-import { found, listOf, pageQuery, readPage } from "../../http/page.ts";
+import { found, listOf, pageQuery, readPage, wholeList } from "../../http/page.ts";
 import { routeOf } from "../../http/route.ts";
 import { batchObject } from "../batch-object.ts";
 import { fileFields, shownFile } from "../file-object.ts";
+import { type createModelPerformance, modelPerformance } from "./model-performance.ts";
 
 export interface OwnDeps {
+  readonly modelPerformance: ReturnType<typeof createModelPerformance>;
   readonly files: Pick<Files, "generated">;
   readonly money: Money;
   readonly batches: Pick<Batches, "list" | "find">;
@@ -30,7 +32,7 @@ const shownBatch = (stored: StoredBatch) => ({ ...renderBatch(stored), kind: sto
 
 const route = routeOf<OwnDeps, Caller>();
 
-/** Routes that only the page uses: files that calls generated, and batches of both interfaces. */
+/** Routes that only the page uses: files that calls generated, batches of both interfaces, and how models perform. */
 export const ownRoutes = [
   route({
     method: "get",
@@ -73,5 +75,15 @@ export const ownRoutes = [
     answer: batch,
     handle: async ({ batches }, { who: { account }, params: { id } }) =>
       shownBatch(found((await batches.find(account, id)) ?? undefined, "batch")),
+  }),
+  route({
+    method: "get",
+    path: "/model-performance",
+    operationId: "listModelPerformance",
+    summary: "How the listed models performed in the last 24 hours, over all accounts",
+    query: {},
+    answers: { 200: "The complete list" },
+    answer: listOf(modelPerformance),
+    handle: async ({ modelPerformance: read }) => wholeList(await read()),
   }),
 ];

@@ -21,6 +21,8 @@ export interface SessionDeps extends Uses<"log"> {
   readonly publicUrl: () => string;
   readonly hasTopups: boolean;
   readonly buybacks: { readonly bps: number; readonly executor: string };
+  /** The account whose webhook endpoints receive the operator's events. */
+  readonly operatorAccount: string | undefined;
 }
 
 const secret = z.string().min(1).max(1_000);
@@ -105,6 +107,8 @@ const sessionObject = fields({
   account: fields({
     ...keyAccount.shape,
     key: z.object({ id: z.string(), name: z.string().nullable(), prefix: z.string(), scopes: z.array(z.enum(scopes)) }),
+    /** Whether its webhook endpoints receive the operator's events. */
+    operator_events: z.boolean(),
     expires_at: unixSeconds,
   }).nullable(),
   operator: fields({ name: z.string(), expires_at: unixSeconds }).nullable(),
@@ -171,7 +175,7 @@ async function show(deps: SessionDeps, secrets: Secrets) {
       money.account(id).then((one) => found(one, "account")),
       keys.get(id, keyId),
     ]);
-    return { ...account, key, expiresAt };
+    return { ...account, key, operatorEvents: id === deps.operatorAccount, expiresAt };
   }
   const [account, operator] = await Promise.all([
     showAccount().catch(ended),

@@ -16,6 +16,8 @@ interface Account {
   readonly name: string;
   readonly tier: "standard" | "elite";
   readonly frozen: boolean;
+  /** Whether its webhook endpoints receive events of upstreams. */
+  readonly operator_events: boolean;
 }
 
 interface SessionKey {

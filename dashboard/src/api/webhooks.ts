@@ -20,6 +20,10 @@ export const endpointsQuery = queryOptions({
   refetchInterval: idlePollMs,
 });
 
+/** Whether an endpoint is sent events of this type. */
+export const receives = ({ disabled, events }: Endpoint, type: Delivery["type"]): boolean =>
+  !disabled && ["*", type.replace(/\..*/, ".*"), type].some((each) => events.includes(each));
+
 const of = (id: string) => ({ params: { path: { id } } });
 
 export const createEndpoint = (body: NewEndpoint) => unwrap(client.POST("/v1/webhooks/endpoints", { body }));
@@ -62,6 +66,9 @@ const isEventType: Readonly<Record<Delivery["type"], true>> = {
   "topup.completed": true,
   "key.expiring": true,
   "provider_key.invalid": true,
+  "upstream.down": true,
+  "upstream.key_refused": true,
+  "upstream.recovered": true,
   "webhook.test": true,
 };
 export const eventTypes = Object.keys(isEventType) as readonly Delivery["type"][];

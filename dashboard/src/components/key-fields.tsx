@@ -3,6 +3,7 @@ import { useSession } from "../api/session.ts";
 import { count } from "../lib/format.ts";
 import type { CacheUse, KeyForm, Period } from "../lib/key-form.ts";
 import { timeZone } from "../lib/time.ts";
+import { AlertChannels } from "./alert-channels.tsx";
 import { Field, TextArea, UsdField } from "./field.tsx";
 import { Select } from "./select.tsx";
 
@@ -85,6 +86,7 @@ export function KeyFields({ form, onChange, wrong }: Props) {
           onChange={(period) => set({ period: period as Period })}
         />
       </div>
+      {form.budgetUsd !== "" && <AlertChannels what="80 and 100 % of it" event="budget.threshold" />}
       <TextArea
         label="Models"
         rows={2}

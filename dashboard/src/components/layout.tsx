@@ -6,6 +6,7 @@ import { homes, nameOf, type Session, sessionQuery, signOut } from "../api/sessi
 import { forget } from "../lib/kept.ts";
 import { type Theme, useTheme } from "../lib/theme.ts";
 import { operatorNavigation } from "../operator/navigation.ts";
+import { SessionBell } from "./bell.tsx";
 import { Button } from "./button.tsx";
 import { classNames } from "./class-names.ts";
 import { Navigation, type NavigationItem } from "./navigation.tsx";
@@ -123,15 +124,18 @@ export function Layout({ session, other }: Props) {
               <img src={`${import.meta.env.BASE_URL}icon.svg`} alt="" width={24} height={24} />
               Inference
             </p>
-            <Button
-              className="lg:hidden"
-              look="quiet"
-              aria-expanded={isOpen}
-              aria-controls="menu"
-              onClick={() => setOpen(!isOpen)}
-            >
-              {isOpen ? "Close" : "Menu"}
-            </Button>
+            <div className="flex items-center">
+              <SessionBell session={session} />
+              <Button
+                className="lg:hidden"
+                look="quiet"
+                aria-expanded={isOpen}
+                aria-controls="menu"
+                onClick={() => setOpen(!isOpen)}
+              >
+                {isOpen ? "Close" : "Menu"}
+              </Button>
+            </div>
           </div>
           <div
             id="menu"

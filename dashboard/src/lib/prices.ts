@@ -2,6 +2,8 @@ import type { Model } from "../api/models.ts";
 
 export interface PriceRow {
   readonly key: string;
+  /** What is paid for, if the unit alone does not say it: `Cached input`, or `1080p` for `second_1080p`. */
+  readonly what: string | undefined;
   /** A name such as `input`, with its condition, if any: `input, above 200,000 tokens`. */
   readonly name: string;
   /** A unit such as `1M tokens`. */
@@ -16,11 +18,17 @@ export function priceName(key: string): string {
   return limit === undefined ? name : `${name}, above ${Number(limit).toLocaleString("en-US")} tokens`;
 }
 
+function whatOf(key: string, unit: string): string | undefined {
+  const name = priceName(key === unit ? "" : key.replace(`${unit}_`, ""));
+  return name === "" ? undefined : name.charAt(0).toUpperCase() + name.slice(1);
+}
+
 export const unitName = (unit: string): string => unit.replaceAll("_", " ");
 
 export const priceRows = (model: Pick<Model, "x_pricing">): readonly PriceRow[] =>
   Object.entries(model.x_pricing).map(([key, { unit, list_usd, elite_usd }]) => ({
     key,
+    what: whatOf(key, unit),
     name: priceName(key),
     unit: unitName(unit),
     listUsd: list_usd,

@@ -1,6 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import createClient from "openapi-fetch";
 import { unwrap } from "../api/client.ts";
+import { eventPage, eventPoll } from "../api/events.ts";
 import type { components, paths } from "./schema.d.ts";
 
 /** The admin interface, as an operator's session reaches it. */
@@ -62,6 +63,12 @@ export const jobQueuesQuery = queryOptions({
   queryKey: ["admin", "jobs"],
   queryFn: ({ signal }) => unwrap(admin.GET("/jobs", { signal })),
   refetchInterval: slowRefreshMs,
+});
+
+export const operatorEventsQuery = queryOptions({
+  queryKey: ["admin", "events"],
+  queryFn: async ({ signal }) => (await unwrap(admin.GET("/events", { params: eventPage, signal }))).data,
+  ...eventPoll,
 });
 
 export const failingWebhooksQuery = queryOptions({

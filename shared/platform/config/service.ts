@@ -42,6 +42,12 @@ export const service = {
     .describe(
       "Who issues the invoices of accounts: name, address and tax number of the operator. Semicolons separate lines. If unset, invoices have no issuer and no number",
     ),
+  OPERATOR_ACCOUNT: text
+    .max(100)
+    .optional()
+    .describe(
+      "Id of the account whose webhook endpoints receive the events about upstreams: `upstream.down`, `upstream.key_refused` and `upstream.recovered`. Operators see these in the dashboard in any case",
+    ),
   ADMIN_TOKEN: z
     .string()
     .regex(/^[^,]{32,}(,[^,]{32,})?$/, "must have at least 32 characters, or be two such tokens, separated by a comma")

@@ -1,25 +1,22 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { useDeferredValue } from "react";
-import { type Model, modelsQuery } from "../../api/models.ts";
+import { type Model, modelsQuery, type Performance, performanceQuery } from "../../api/models.ts";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Field } from "../../components/field.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Select } from "../../components/select.tsx";
+import { useChoice } from "../../components/use-choice.ts";
 import { count } from "../../lib/format.ts";
+import { type Order, orders, sorted, typeNames } from "../../lib/models.ts";
 import { ModelCard } from "./model-card.tsx";
 
 const route = getRouteApi("/models");
 
 const types = [
   { value: "", label: "All types" },
-  { value: "text", label: "Text" },
-  { value: "image", label: "Images" },
-  { value: "video", label: "Video" },
-  { value: "audio", label: "Audio" },
-  { value: "embeddings", label: "Embeddings" },
-  { value: "other", label: "Other" },
+  ...Object.entries(typeNames).map(([value, label]) => ({ value, label })),
 ];
 
 function matches({ id, name, description, type }: Model, q: string, wanted: string | undefined): boolean {
@@ -37,9 +34,11 @@ export function Models() {
   const { q = "", type } = route.useSearch();
   const navigate = route.useNavigate();
   const shown = useDeferredValue(q);
+  const [order, setOrder] = useChoice("order", orders, "catalog");
+  const { data: performance = unknown } = useQuery(performanceQuery);
   return (
     <Page title="Models" intro="What can be called now, with prices in USD.">
-      <div className="grid gap-3 sm:grid-cols-[minmax(0,1fr)_12rem]">
+      <div className="grid gap-3 sm:grid-cols-[minmax(0,1fr)_11rem_13rem]">
         <Field
           label="Search"
           type="search"
@@ -55,15 +54,32 @@ export function Models() {
           value={type ?? ""}
           onChange={(value) => void navigate({ search: (before) => ({ ...before, type: value || undefined }) })}
         />
+        <Select label="Order" options={orders} value={order} onChange={(value) => setOrder(value as Order)} />
       </div>
       <QueryView query={useQuery(modelsQuery)}>
-        {(models) => <Found models={models.filter((model) => matches(model, shown, type))} />}
+        {(models) => (
+          <Found
+            models={sorted(
+              models.filter((model) => matches(model, shown, type)),
+              order,
+              performance,
+            )}
+            performance={performance}
+          />
+        )}
       </QueryView>
     </Page>
   );
 }
 
-function Found({ models }: { readonly models: readonly Model[] }) {
+const unknown: ReadonlyMap<string, Performance> = new Map();
+
+interface FoundProps {
+  readonly models: readonly Model[];
+  readonly performance: ReadonlyMap<string, Performance>;
+}
+
+function Found({ models, performance }: FoundProps) {
   if (models.length === 0)
     return (
       <EmptyState title="No model matches">
@@ -78,7 +94,7 @@ function Found({ models }: { readonly models: readonly Model[] }) {
       <ul className="grid gap-4 lg:grid-cols-2">
         {models.map((model) => (
           <li key={model.id}>
-            <ModelCard model={model} />
+            <ModelCard model={model} performance={performance.get(model.id)} />
           </li>
         ))}
       </ul>

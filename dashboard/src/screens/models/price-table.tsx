@@ -37,11 +37,16 @@ export function PriceTable({ model, first }: Props) {
         </tr>
       </thead>
       <tbody>
-        {rows.map(({ key, name, unit, listUsd, eliteUsd }) => (
+        {rows.map(({ key, what, unit, listUsd, eliteUsd }) => (
           <tr key={key} className="border-t border-line">
             <th scope="row" className="py-1 text-start font-normal wrap-anywhere">
-              {name}
-              {name !== unit && <span className="text-muted"> / {unit}</span>}
+              {what ? (
+                <>
+                  {what} <span className="text-muted">per {unit}</span>
+                </>
+              ) : (
+                `Per ${unit}`
+              )}
             </th>
             <td className={classNames(cell, !isElite && "font-semibold")}>
               <Money usd={listUsd} restDigits={restDigits} />

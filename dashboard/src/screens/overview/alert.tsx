@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { balanceKey, setAlert } from "../../api/balance.ts";
+import { AlertChannels } from "../../components/alert-channels.tsx";
 import { FormDialog } from "../../components/dialog.tsx";
 import { UsdField } from "../../components/field.tsx";
 import { toast } from "../../components/toast.tsx";
@@ -37,6 +38,7 @@ export function AlertDialog({ below, onClose }: Props) {
         value={amount}
         onChange={setAmount}
       />
+      <AlertChannels what="The alert" event="balance.low" />
     </FormDialog>
   );
 }

@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "../../api/client.ts";
+import { useAccountSession } from "../../api/session.ts";
 import { createEndpoint, type Endpoint, eventTypes, updateEndpoint, webhooksChanged } from "../../api/webhooks.ts";
 import { FormDialog } from "../../components/dialog.tsx";
 import { Field, TextArea } from "../../components/field.tsx";
@@ -18,12 +19,15 @@ const families: readonly { readonly event: Event; readonly label: string }[] = [
   { event: "*", label: "Everything" },
   { event: "job.*", label: "Jobs that ended" },
   { event: "response.*", label: "Background responses that ended" },
+  { event: "batch.*", label: "Batches that ended or pause" },
+  { event: "message_batch.*", label: "Batches of messages that ended" },
   { event: "balance.low", label: "The balance falls below its alert" },
   { event: "budget.threshold", label: "80 % and 100 % of a key's budget" },
   { event: "topup.completed", label: "A top-up is credited" },
   { event: "key.expiring", label: "A key expires soon" },
   { event: "provider_key.invalid", label: "A provider refuses your own key" },
 ];
+const operators = { event: "upstream.*", label: "Upstreams of the service that fail and recover" } as const;
 const singles = eventTypes.filter((type) => /^(job|response)\./.test(type));
 
 export function EndpointDialog({ edited, onClose, onMade }: Props) {
@@ -114,11 +118,13 @@ function Events({ form: { events }, onChange }: EventsProps) {
       onChange={(isChecked) => onChange(isChecked ? [...events, event] : events.filter((each) => each !== event))}
     />
   );
-  const known: readonly Event[] = [...families.map(({ event }) => event), ...singles];
+  const { account } = useAccountSession();
+  const offered = account.operator_events ? [...families, operators] : families;
+  const known: readonly Event[] = [...offered.map(({ event }) => event), ...singles];
   return (
     <fieldset className="flex flex-col gap-1">
       <legend className="mb-1.5 text-xs font-medium text-muted">Events</legend>
-      {families.map(({ event, label }) => check(event, label))}
+      {offered.map(({ event, label }) => check(event, label))}
       {events.filter((event) => !known.includes(event)).map((event) => check(event, event))}
       <details open={singles.some((event) => events.includes(event))}>
         <summary className="text-xs font-medium text-muted">Single events of jobs and responses</summary>
