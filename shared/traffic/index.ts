@@ -1,8 +1,8 @@
 /**
  * The load of the service: calls, failures and charges, and the attempts at each upstream, by minute and by hour, for the
- * operator's overview, and the attempts for each model at each upstream by hour, for the page of models. Every process counts in memory and adds its counts to Redis every five seconds, so reading them
- * costs the same at any load. It is not a ledger: counts that Redis or a killed process loses are missing here. Owns the
- * Redis keys `{traffic}:*`, which expire.
+ * operator's overview, and the attempts for each model at each upstream by hour, for the page of models. Every process
+ * counts in memory and adds its counts to Redis every five seconds, so reading them costs the same at any load. It is not a
+ * ledger: counts that Redis or a killed process loses are missing here. Owns the Redis keys `{traffic}:*`, which expire.
  */
 import { oneAtATime } from "#platform/concurrency/one-at-a-time";
 import { type Buckets, bucketOf } from "#platform/time-buckets";
@@ -47,7 +47,7 @@ export type TrafficCounter = ReturnType<typeof createTrafficCounter>;
 
 const noCounts = (): Record<Kind, Counts> => ({ calls: new Map(), upstreams: new Map(), models: new Map() });
 
-/** What an attempt is counted for. The model is the catalog's. */
+/** The upstream of an attempt, and the catalog's model. */
 interface Attempted {
   readonly upstream: string;
   readonly model: string;
@@ -159,7 +159,7 @@ export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: 
     });
   }
 
-  /** Buckets to which no process adds any more, by size, so that they are read once. */
+  /** Buckets to which no process adds any more, by kind and size, so that they are read once. */
   const past = new Map<string, Map<number, AttemptCounts>>();
 
   async function readAttempts(kind: Exclude<Kind, "calls">, size: Size): Promise<readonly AttemptCounts[]> {
@@ -182,8 +182,8 @@ export function startTraffic(deps: Uses<"redis" | "clock" | "log"> & { counter: 
     read,
     /** The attempts by upstream in each minute or hour, oldest first. Rejects while Redis is unavailable. */
     readUpstreams: (size: Size) => readAttempts("upstreams", size),
-    /** The attempts by model and upstream in each of the last 24 hours. Rejects while Redis is unavailable. */
-    readModels: () => readAttempts("models", "hour"),
+    /** The attempts in the last 24 hours, for `attemptsFor`. Rejects while Redis is unavailable. */
+    readModels: async () => summed(await readAttempts("models", "hour")),
     /** Writes the remaining counts once, unless Redis is unavailable. */
     async stop(): Promise<void> {
       stop();
@@ -201,35 +201,38 @@ export const sumOf = (points: readonly TrafficCount[]): TrafficCount => ({
   nanoUsd: points.reduce((sum, { nanoUsd }) => sum + nanoUsd, 0n),
 });
 
-const noAttempts: AttemptCount = { attempts: 0, failed: 0, firstToken: {}, total: {} };
-
-function addBuckets(one: Buckets, other: Buckets): Buckets {
-  const sum: Times = { ...one };
-  for (const [bucket, times] of Object.entries(other)) sum[bucket] = (sum[bucket] ?? 0) + times;
-  return sum;
+function addTo(sum: Times, buckets: Buckets): void {
+  for (const [bucket, times] of Object.entries(buckets)) sum[bucket] = (sum[bucket] ?? 0) + times;
 }
 
-const sumOfAttempts = (counts: readonly AttemptCount[]): AttemptCount =>
-  counts.reduce(
-    (sum, { attempts, failed, firstToken, total }) => ({
-      attempts: sum.attempts + attempts,
-      failed: sum.failed + failed,
-      firstToken: addBuckets(sum.firstToken, firstToken),
-      total: addBuckets(sum.total, total),
-    }),
-    noAttempts,
+function sumOfAttempts(counts: readonly AttemptCount[]): AttemptCount {
+  const [firstToken, total]: [Times, Times] = [{}, {}];
+  for (const count of counts) {
+    addTo(firstToken, count.firstToken);
+    addTo(total, count.total);
+  }
+  return {
+    attempts: counts.reduce((sum, { attempts }) => sum + attempts, 0),
+    failed: counts.reduce((sum, { failed }) => sum + failed, 0),
+    firstToken,
+    total,
+  };
+}
+
+const summed = (points: readonly AttemptCounts[]): AttemptCounts =>
+  new Map(
+    [
+      ...Map.groupBy(
+        points.flatMap((point) => [...point]),
+        ([name]) => name,
+      ),
+    ].map(([name, counts]) => [name, sumOfAttempts(counts.map(([, count]) => count))]),
   );
 
 /** The attempts at an upstream in these minutes or hours. */
 export const attemptsAt = (upstream: string, points: readonly AttemptCounts[]): AttemptCount =>
   sumOfAttempts(points.flatMap((point) => point.get(upstream) ?? []));
 
-/** The attempts for a model at these upstreams in these hours. */
-export const attemptsFor = (
-  model: string,
-  upstreams: readonly string[],
-  points: readonly AttemptCounts[],
-): AttemptCount =>
-  sumOfAttempts(
-    points.flatMap((point) => upstreams.flatMap((upstream) => point.get(nameOf({ upstream, model })) ?? [])),
-  );
+/** The attempts for a model at these upstreams. */
+export const attemptsFor = (model: string, upstreams: readonly string[], counts: AttemptCounts): AttemptCount =>
+  sumOfAttempts(upstreams.flatMap((upstream) => counts.get(nameOf({ upstream, model })) ?? []));

@@ -36,7 +36,7 @@ export const isSubscribed = (events: readonly string[], type: EventType): boolea
   type !== "webhook.test" && ["*", familyOf(type), type].some((each) => events.includes(each));
 
 /**
- * Whether the account is shown the event although no endpoint receives it. Events of calls are not notices: an account has
- * too many, and `/v1/jobs` lists them.
+ * Returns true if the account is shown the event although no endpoint receives it. Events of calls are not notices: an
+ * account has too many, and `/v1/jobs` lists them.
  */
 export const isNotice = (type: EventType): boolean => !/^(?:job|response|webhook)\./.test(type);

@@ -1,5 +1,5 @@
 import type { Catalog } from "#catalog";
-import { bestStates, type KnownWorker, lastFailureOf, type UpstreamState } from "#jobs";
+import { bestStates, type KnownWorker, lastFailureOf } from "#jobs";
 import type { Uses } from "#platform/uses";
 import { attemptsAt, type Traffic } from "#traffic";
 import { type EventType, type NewEvent, type Notice, operatorAccount, type Webhooks } from "#webhooks";
@@ -38,11 +38,10 @@ function recent(attempts: Attempts, now: number, since: number): Attempts {
 /** The event that its state now makes of its last notice. */
 function nextEvent(
   id: string,
-  { last, state, attempts, now }: { last: Notice | undefined; state: UpstreamState; attempts: Attempts; now: number },
+  { last, isRefused, attempts, now }: { last: Notice | undefined; isRefused: boolean; attempts: Attempts; now: number },
 ): UpstreamEvent | undefined {
   const before = last?.type ?? "upstream.recovered";
-  if (state === "key refused") return before === "upstream.key_refused" ? undefined : "upstream.key_refused";
-  if (state === "no key") return undefined;
+  if (isRefused) return before === "upstream.key_refused" ? undefined : "upstream.key_refused";
   if (before === "upstream.key_refused") return "upstream.recovered";
   const notedAt = (last?.created_at ?? 0) * 1_000;
   const sum = attemptsAt(id, recent(attempts, now, notedAt));
@@ -63,7 +62,7 @@ export async function watchUpstreams(deps: UpstreamEventDeps): Promise<void> {
     const state = states.get(id) ?? "no key";
     if (state === "no key") continue;
     const last = await webhooks.notices.latest(operatorAccount, id);
-    const type = nextEvent(id, { last, state, attempts, now });
+    const type = nextEvent(id, { last, isRefused: state === "key refused", attempts, now });
     if (!type) continue;
     const failure = lastFailureOf(workers, id);
     const data = {

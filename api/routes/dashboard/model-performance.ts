@@ -5,7 +5,7 @@ import { sharedRead } from "#platform/concurrency/shared-read";
 import { percentileMs } from "#platform/time-buckets";
 import type { Uses } from "#platform/uses";
 import { type AttemptCount, attemptsFor, type Traffic } from "#traffic";
-import { isListed, servedAt } from "../../admission/model.ts";
+import { servedAt } from "../../admission/model.ts";
 import { fields, orNull, tag } from "../../http/fields.ts";
 
 export interface PerformanceDeps extends Uses<"clock"> {
@@ -51,22 +51,23 @@ export function createModelPerformance({ catalog, registry, traffic, clock }: Pe
   const read = sharedRead(clock, validMs, traffic.readModels);
   return async () => {
     // Without Redis there are no figures.
-    const hours = await read().catch(() => []);
+    const counts = await read().catch(() => new Map());
     const ofUpstream = (model: Model, id: string) => {
       const named = model.upstreams.find(({ upstream }) => upstream === id)?.model ?? model.id;
       return {
         id,
         responds: registry.upstream(id) === "ready",
-        ...shown(attemptsFor(model.id, [id], hours)),
+        ...shown(attemptsFor(model.id, [id], counts)),
         tokensPerSecond: registry.speed(id, named)?.tokensPerSecond,
       };
     };
     return catalog.list().flatMap((model) => {
-      if (!isListed(registry, model)) return [];
       const served = servedAt(registry, model);
+      // Such a model is not listed.
+      if (served.length === 0) return [];
       return {
         id: model.id,
-        ...shown(attemptsFor(model.id, served, hours)),
+        ...shown(attemptsFor(model.id, served, counts)),
         upstreams: served.map((id) => ofUpstream(model, id)),
       };
     });

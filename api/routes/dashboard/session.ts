@@ -107,7 +107,7 @@ const sessionObject = fields({
   account: fields({
     ...keyAccount.shape,
     key: z.object({ id: z.string(), name: z.string().nullable(), prefix: z.string(), scopes: z.array(z.enum(scopes)) }),
-    /** Whether its webhook endpoints receive the operator's events. */
+    /** True if its webhook endpoints receive the operator's events. */
     operator_events: z.boolean(),
     expires_at: unixSeconds,
   }).nullable(),

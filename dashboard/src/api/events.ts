@@ -3,7 +3,7 @@ import { client, unwrap } from "./client.ts";
 
 const shown = 30;
 const pollMs = 60_000;
-/** What the bell reads, of an account or of the service. */
+/** The bell shows this page of events, of an account or of the service. */
 export const eventPage = { query: { limit: shown } };
 export const eventPoll = { refetchInterval: pollMs };
 

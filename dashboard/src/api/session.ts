@@ -16,7 +16,7 @@ interface Account {
   readonly name: string;
   readonly tier: "standard" | "elite";
   readonly frozen: boolean;
-  /** Whether its webhook endpoints receive events of upstreams. */
+  /** True if its webhook endpoints receive events of upstreams. */
   readonly operator_events: boolean;
 }
 

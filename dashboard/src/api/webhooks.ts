@@ -20,7 +20,7 @@ export const endpointsQuery = queryOptions({
   refetchInterval: idlePollMs,
 });
 
-/** Whether an endpoint is sent events of this type. */
+/** Returns true if an endpoint is sent events of this type. */
 export const receives = ({ disabled, events }: Endpoint, type: Delivery["type"]): boolean =>
   !disabled && ["*", type.replace(/\..*/, ".*"), type].some((each) => events.includes(each));
 

@@ -37,11 +37,11 @@ interface Props {
 
 const close = (element: Element) => element.closest<HTMLElement>("[popover]")?.hidePopover();
 
-/** What has happened, with what is new since the bell was opened last. */
+/** The events; those that came since the bell was opened last are marked. */
 function List({ owner, items = [], elsewhere }: Props) {
   const { use, set } = seenBy(owner);
   const seen = use();
-  // What was new when it was opened stays marked until it is closed.
+  // New events stay marked until the bell is closed.
   const [before] = useState(seen);
   const isNew = ({ id }: Item) => !before.has(id);
   useEffect(() => {

@@ -96,7 +96,7 @@ export const itemOf = ({ id, created_at: at, type, data }: ServiceEvent): Item =
   ...(told[type]?.(data) ?? { title: type, detail: data.id, link: { to: "/" } }),
 });
 
-/** What its owner should know of a webhook endpoint. */
+/** Tells the owner of a webhook endpoint that it fails or was disabled. */
 export function noticesOf({ id, url, name, notice, disabled_at, failing_since }: Endpoint): Item[] {
   const at = notice === "disabled" ? disabled_at : failing_since;
   if (notice === null || at === null) return [];

@@ -1,3 +1,5 @@
+import { capitalized } from "./format.ts";
+
 /** What the parameters of models are called, and what they do, where their names do not say it. */
 const words: Readonly<Record<string, readonly [label: string, hint?: string]>> = {
   aspect_ratio: ["Aspect ratio", "Width to height."],
@@ -43,8 +45,6 @@ const words: Readonly<Record<string, readonly [label: string, hint?: string]>> =
   width: ["Width in pixels"],
 };
 
-const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-
 interface Described {
   readonly name: string;
   readonly title: string | undefined;
@@ -53,8 +53,8 @@ interface Described {
 
 /** The title of the model's schema, else what its name is known for. */
 export function wordsOf({ name, title, description }: Described): { readonly label: string; readonly hint?: string } {
-  const [label, hint = description] = words[name] ?? [sentence(name.replaceAll("_", " "))];
-  return { label: title ?? label, ...(hint && hint !== label && { hint: sentence(hint) }) };
+  const [label, hint = description] = words[name] ?? [capitalized(name.replaceAll("_", " "))];
+  return { label: title ?? label, ...(hint && hint !== label && { hint: capitalized(hint) }) };
 }
 
 /** A value of a parameter, in words. */
@@ -63,6 +63,6 @@ export function optionWords(name: string, value: string): string {
   if (name === "duration") return `${value.replace(/s$/, "")} s`;
   const [, rate, kilobits] = /^mp3_(\d+)_(\d+)$/.exec(value) ?? [];
   if (rate) return `MP3, ${Number(rate) / 1000} kHz, ${kilobits} kbit/s`;
-  if (/^[A-Z]{3,}$/.test(value)) return sentence(value.toLowerCase());
+  if (/^[A-Z]{3,}$/.test(value)) return capitalized(value.toLowerCase());
   return value.replace(/_(\d+)_(\d+)$/, " $1:$2");
 }

@@ -58,3 +58,6 @@ const shortHour = new Intl.DateTimeFormat("en-US", {
 /** A UTC day, or an hour such as `2026-11-23T05:00Z`. */
 export const timeLabel = (time: string): string =>
   time.includes("T") ? shortHour.format(new Date(time)) : dayLabel(time);
+
+/** The text with a capital at its beginning. */
+export const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,8 +1,9 @@
 import type { Model } from "../api/models.ts";
+import { capitalized } from "./format.ts";
 
 export interface PriceRow {
   readonly key: string;
-  /** What is paid for, if the unit alone does not say it: `Cached input`, or `1080p` for `second_1080p`. */
+  /** The item, such as `Cached input`, or `1080p` for `second_1080p`. Undefined if the unit alone says it. */
   readonly what: string | undefined;
   /** A name such as `input`, with its condition, if any: `input, above 200,000 tokens`. */
   readonly name: string;
@@ -19,8 +20,7 @@ export function priceName(key: string): string {
 }
 
 function whatOf(key: string, unit: string): string | undefined {
-  const name = priceName(key === unit ? "" : key.replace(`${unit}_`, ""));
-  return name === "" ? undefined : name.charAt(0).toUpperCase() + name.slice(1);
+  return key === unit ? undefined : capitalized(priceName(key.replace(`${unit}_`, "")));
 }
 
 export const unitName = (unit: string): string => unit.replaceAll("_", " ");

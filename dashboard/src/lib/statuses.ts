@@ -1,8 +1,7 @@
+import { capitalized } from "./format.ts";
+
 /** A status of the service as it is shown: `in_progress` is "In progress". */
-export function statusLabel(status: string): string {
-  const words = status.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
+export const statusLabel = (status: string): string => capitalized(status.replaceAll("_", " "));
 
 /** Statuses as options of a filter. */
 export const statusOptions = (statuses: readonly string[]) => [

@@ -5,10 +5,11 @@ import { Button } from "../components/button.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
 import { ProgressBar } from "../components/progress-bar.tsx";
 import { QueryView } from "../components/query-view.tsx";
+import { Section } from "../components/section.tsx";
 import { Table } from "../components/table.tsx";
 import { bytes, count } from "../lib/format.ts";
 import { type Archive, admin } from "./api.ts";
-import { Nothing, Section } from "./overview-parts.tsx";
+import { Nothing } from "./overview-parts.tsx";
 
 const queryKey = ["admin", "archives"];
 const limit = 200;

@@ -4,12 +4,12 @@ import { Badge } from "../components/badge.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
+import { Section } from "../components/section.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { count, duration } from "../lib/format.ts";
 import { type JobQueue, jobQueuesQuery, type Overview, overviewQuery } from "./api.ts";
 import { AccountLink, linkClass } from "./links.tsx";
-import { Section } from "./overview-parts.tsx";
 
 /** An account's job waits for this long before it stands out. */
 const longSeconds = 15 * 60;

@@ -7,11 +7,11 @@ import { Card } from "../components/card.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
 import { Money } from "../components/money.tsx";
 import { ProgressBar } from "../components/progress-bar.tsx";
+import { Section } from "../components/section.tsx";
 import { Time } from "../components/time.tsx";
 import { count } from "../lib/format.ts";
 import { sumUsd } from "../lib/usd.ts";
 import { admin } from "./api.ts";
-import { Section } from "./overview-parts.tsx";
 
 /** The number of pages in one request: thousands of accounts. */
 const pages = 5;

@@ -4,6 +4,7 @@ import { useSession } from "../api/session.ts";
 import { Badge } from "../components/badge.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
+import { Section } from "../components/section.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { count } from "../lib/format.ts";
@@ -12,7 +13,7 @@ import { admin } from "./api.ts";
 import { Archives } from "./archives.tsx";
 import { LedgerCheck } from "./ledger-check.tsx";
 import { AccountLink, Id, RequestLink } from "./links.tsx";
-import { Nothing, Section } from "./overview-parts.tsx";
+import { Nothing } from "./overview-parts.tsx";
 import { Owed } from "./owed.tsx";
 import { PagedTable } from "./paged-table.tsx";
 

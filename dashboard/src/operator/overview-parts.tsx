@@ -7,22 +7,13 @@ import { EmptyState } from "../components/empty-state.tsx";
 import { Money as Amount } from "../components/money.tsx";
 import { Notice } from "../components/notice.tsx";
 import { ProgressBar } from "../components/progress-bar.tsx";
+import { Section } from "../components/section.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { count, duration } from "../lib/format.ts";
 import { type Attempts, type Overview, upstreamsQuery, type Window } from "./api.ts";
 import { linkClass } from "./links.tsx";
 import { UpstreamState } from "./states.tsx";
-
-export const Section = ({ title, children, note }: { title: string; children: ReactNode; note?: ReactNode }) => (
-  <section className="flex min-w-0 flex-col gap-4">
-    <div className="flex flex-wrap items-baseline justify-between gap-3">
-      <h2 className="text-base font-semibold">{title}</h2>
-      {note}
-    </div>
-    {children}
-  </section>
-);
 
 /** An empty list, as one of several on a page. */
 export const Nothing = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (

@@ -7,13 +7,14 @@ import { FormDialog } from "../components/dialog.tsx";
 import { Field, UsdField } from "../components/field.tsx";
 import { Money } from "../components/money.tsx";
 import { Notice } from "../components/notice.tsx";
+import { Section } from "../components/section.tsx";
 import { Time } from "../components/time.tsx";
 import { toast } from "../components/toast.tsx";
 import { useNow } from "../lib/time.ts";
 import { usdText } from "../lib/usd.ts";
 import { admin, type Owed as Payment } from "./api.ts";
 import { AccountLink, Id } from "./links.tsx";
-import { Nothing, Section } from "./overview-parts.tsx";
+import { Nothing } from "./overview-parts.tsx";
 import { PagedTable } from "./paged-table.tsx";
 import { Reason } from "./reason.tsx";
 

@@ -6,6 +6,7 @@ import { EmptyState } from "../components/empty-state.tsx";
 import { Money } from "../components/money.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
+import { Section } from "../components/section.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { calledName } from "../lib/calls.ts";
@@ -13,7 +14,7 @@ import { whyCharged } from "../lib/cost.ts";
 import { count, duration } from "../lib/format.ts";
 import { admin, type Entry } from "./api.ts";
 import { AccountLink, Id } from "./links.tsx";
-import { Facts, Section } from "./overview-parts.tsx";
+import { Facts } from "./overview-parts.tsx";
 import { CallStatus } from "./states.tsx";
 
 const route = getRouteApi("/operator/requests/$id");

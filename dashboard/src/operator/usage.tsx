@@ -3,6 +3,7 @@ import { DownloadCsv } from "../components/download-csv.tsx";
 import { EmptyState } from "../components/empty-state.tsx";
 import { Page } from "../components/page.tsx";
 import { QueryView } from "../components/query-view.tsx";
+import { Section } from "../components/section.tsx";
 import { SwitchButtons } from "../components/switch-buttons.tsx";
 import { Table } from "../components/table.tsx";
 import { useChoice } from "../components/use-choice.ts";
@@ -11,7 +12,6 @@ import { useToday } from "../lib/time.ts";
 import { fromNano } from "../lib/usd.ts";
 import { type ServiceUsageFilter, serviceUsageQuery } from "./api.ts";
 import { AccountLink } from "./links.tsx";
-import { Section } from "./overview-parts.tsx";
 import { marginShare, type Sums, sumsOf, UsageSection } from "./usage-section.tsx";
 
 const spans = [

@@ -7,6 +7,7 @@ import { CopiedId, Facts } from "../../components/facts.tsx";
 import { Money } from "../../components/money.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
+import { Section } from "../../components/section.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { count } from "../../lib/format.ts";
@@ -92,8 +93,7 @@ function Detail({ batch }: { readonly batch: Batch }) {
 type Problem = NonNullable<Batch["errors"]>["data"][number];
 
 const Problems = ({ problems }: { readonly problems: readonly Problem[] }) => (
-  <section className="flex flex-col gap-4">
-    <h2 className="text-base font-semibold">Why the file is refused</h2>
+  <Section title="Why the file is refused">
     <p className="text-muted">No line has run, and nothing is charged. At most 100 errors are listed.</p>
     <Table
       caption="Errors of the file by line"
@@ -105,5 +105,5 @@ const Problems = ({ problems }: { readonly problems: readonly Problem[] }) => (
       rows={problems}
       rowKey={({ line, code, param }) => `${line} ${code} ${param}`}
     />
-  </section>
+  </Section>
 );

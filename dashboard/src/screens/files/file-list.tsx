@@ -1,6 +1,7 @@
 import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Paged } from "../../components/paged.tsx";
+import { Section } from "../../components/section.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
 
 interface Props<File> {
@@ -12,8 +13,7 @@ interface Props<File> {
 
 /** Cards of files, one page at a time. */
 export const FileList = <File extends { readonly id: string }>({ title, query, empty, children }: Props<File>) => (
-  <section className="flex flex-col gap-4">
-    <h2 className="text-base font-semibold">{title}</h2>
+  <Section title={title}>
     <Paged query={query} skeleton={<Skeleton rows={1} className="h-44" />} empty={empty}>
       {(files) => (
         <ul className="grid gap-4 sm:grid-cols-2 lg:grid-cols-3">
@@ -25,5 +25,5 @@ export const FileList = <File extends { readonly id: string }>({ title, query, e
         </ul>
       )}
     </Paged>
-  </section>
+  </Section>
 );

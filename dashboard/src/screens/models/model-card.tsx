@@ -60,7 +60,7 @@ export function ModelCard({ model, performance }: Props) {
   );
 }
 
-/** What is known of the last 24 hours. */
+/** The known figures of the last 24 hours. */
 function Performed({ performance }: { readonly performance: Performance }) {
   const { availability, first_token_ms: first, total_ms: total } = performance;
   const known = [

@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
 import { type Model, modelsQuery, type Performance, performanceQuery } from "../../api/models.ts";
 import { Badge } from "../../components/badge.tsx";
 import { CallCode } from "../../components/call-code.tsx";
@@ -9,9 +8,10 @@ import { EmptyState } from "../../components/empty-state.tsx";
 import { CopiedId, Facts } from "../../components/facts.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
+import { Section } from "../../components/section.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { count, dayOf, duration, fullDay, share } from "../../lib/format.ts";
+import { capitalized, count, dayOf, duration, fullDay, share } from "../../lib/format.ts";
 import { availabilityText, featureName, typeNames } from "../../lib/models.ts";
 import { PriceTable } from "./price-table.tsx";
 import { TryIt } from "./try-it.tsx";
@@ -57,10 +57,8 @@ const modalityNames: Readonly<Record<string, string>> = {
   image: "images",
   audio: "recordings",
 };
-const inWords = (modalities: readonly string[]) => {
-  const words = modalities.map((each) => modalityNames[each] ?? each).join(", ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
+const inWords = (modalities: readonly string[]) =>
+  capitalized(modalities.map((each) => modalityNames[each] ?? each).join(", "));
 
 function reasoningText(reasoning: NonNullable<Model["reasoning"]>): string {
   const { mandatory, supported_efforts: efforts } = reasoning;
@@ -97,23 +95,23 @@ function Detail({ model, performance }: Props) {
     <>
       {model.description && <p className="max-w-2xl">{model.description}</p>}
       <Facts facts={facts} />
-      <Part title="Prices in USD">
+      <Section title="Prices in USD">
         <Card className="w-full max-w-2xl">
           <PriceTable model={model} />
         </Card>
-      </Part>
-      <Part title="Where it runs, in the order of choice">
+      </Section>
+      <Section title="Where it runs, in the order of choice">
         <Upstreams model={model} performance={performance} />
-      </Part>
+      </Section>
       {sample && (
-        <Part title="Call it">
+        <Section title="Call it">
           <div className="flex w-full max-w-2xl flex-col gap-3">
             <CallCode path={model.endpoint} body={sample} />
           </div>
-        </Part>
+        </Section>
       )}
       {model.supported_parameters.length > 0 && (
-        <Part title="Parameters">
+        <Section title="Parameters">
           <p className="flex flex-wrap gap-1.5">
             {model.supported_parameters.map((name) => (
               <code key={name} className="rounded-md bg-raised px-1.5 py-0.5 text-xs wrap-anywhere">
@@ -121,18 +119,11 @@ function Detail({ model, performance }: Props) {
               </code>
             ))}
           </p>
-        </Part>
+        </Section>
       )}
     </>
   );
 }
-
-const Part = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
-  <section className="flex flex-col gap-3">
-    <h2 className="font-semibold">{title}</h2>
-    {children}
-  </section>
-);
 
 /** A first call. Parameters of other models are in the playground, which copies a call as code. */
 function sampleOf({ id: model, type }: Model): object | undefined {

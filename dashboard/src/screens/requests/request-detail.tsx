@@ -8,6 +8,7 @@ import { CopiedId, Facts } from "../../components/facts.tsx";
 import { Money } from "../../components/money.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
+import { Section } from "../../components/section.tsx";
 import { Time } from "../../components/time.tsx";
 import { calledName } from "../../lib/calls.ts";
 import { count, duration } from "../../lib/format.ts";
@@ -149,19 +150,16 @@ function Detail({ call }: { readonly call: CallWithAttempts }) {
       <RequestError call={call} />
       <Facts facts={facts} />
       {call.files.length > 0 && (
-        <section className="flex flex-col gap-4">
-          <h2 className="text-base font-semibold">Files it made</h2>
+        <Section title="Files it made">
           <GeneratedFileList files={call.files.map(toGenerated)} />
-        </section>
+        </Section>
       )}
-      <section className="flex flex-col gap-4">
-        <h2 className="text-base font-semibold">Where the time went</h2>
+      <Section title="Where the time went">
         <Waterfall call={call} />
-      </section>
-      <section className="flex flex-col gap-4">
-        <h2 className="text-base font-semibold">What it cost</h2>
+      </Section>
+      <Section title="What it cost">
         <CostTable call={call} />
-      </section>
+      </Section>
     </>
   );
 }

@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { CallWithAttempts } from "../../api/requests.ts";
 import { Card } from "../../components/card.tsx";
+import { Section } from "../../components/section.tsx";
 
 /** Text of the service with code in backticks. */
 const WithCode = ({ text }: { readonly text: string }) =>
@@ -25,8 +26,7 @@ export function RequestError({ call }: { readonly call: CallWithAttempts }) {
   const { error, error_message, error_advice, http_status, batch } = call;
   if (error === null) return null;
   return (
-    <section className="flex flex-col gap-4">
-      <h2 className="text-base font-semibold">What went wrong</h2>
+    <Section title="What went wrong">
       <Card className="flex flex-col gap-3">
         <p className="text-xs text-muted">
           {http_status !== null && `${http_status} `}
@@ -40,6 +40,6 @@ export function RequestError({ call }: { readonly call: CallWithAttempts }) {
           </p>
         )}
       </Card>
-    </section>
+    </Section>
   );
 }

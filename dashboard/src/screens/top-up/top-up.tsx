@@ -10,6 +10,7 @@ import { ErrorNote } from "../../components/error-note.tsx";
 import { UsdField } from "../../components/field.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
+import { Section } from "../../components/section.tsx";
 import { Payment } from "./payment.tsx";
 import { TopupTable } from "./topup-table.tsx";
 
@@ -50,8 +51,7 @@ function Payments() {
         <Amount />
         {id && <Payment key={id} id={id} />}
       </div>
-      <section className="flex flex-col gap-4">
-        <h2 className="text-base font-semibold">History</h2>
+      <Section title="History">
         <QueryView query={history}>
           {({ data }) =>
             data.length > 0 ? (
@@ -61,7 +61,7 @@ function Payments() {
             )
           }
         </QueryView>
-      </section>
+      </Section>
     </Page>
   );
 }

@@ -9,7 +9,7 @@ import { Notice } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
 import { Skeleton } from "../../components/skeleton.tsx";
-import { timeLabel } from "../../lib/format.ts";
+import { capitalized, timeLabel } from "../../lib/format.ts";
 import { useHour } from "../../lib/time.ts";
 import { periodBefore, type UsageSearch, type UsageView, usageView } from "../../lib/usage.ts";
 import { ChartSection } from "./chart-section.tsx";
@@ -85,7 +85,7 @@ function Results({ view, onChange, isClear, onClear }: Props) {
               {(found) => (
                 <GroupTable
                   title={`Usage by ${field}`}
-                  group={field[0]?.toUpperCase() + field.slice(1)}
+                  group={capitalized(field)}
                   nameOf={nameOf}
                   rows={found}
                   total={total}

@@ -12,6 +12,7 @@ import { Badge, type Tone } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Paged } from "../../components/paged.tsx";
+import { Section } from "../../components/section.tsx";
 import { Select } from "../../components/select.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
@@ -64,8 +65,7 @@ export function Deliveries({ endpoints }: { readonly endpoints: readonly Endpoin
   const set = (name: keyof Values) => (value: string) =>
     void navigate({ search: { ...values, [name]: value || undefined } });
   return (
-    <section className="flex min-w-0 flex-col gap-4">
-      <h2 className="text-base font-semibold">Deliveries of the last 30 days</h2>
+    <Section title="Deliveries of the last 30 days">
       <search className="grid grid-cols-2 items-end gap-3 lg:grid-cols-[16rem_14rem_10rem_auto]">
         <Select
           label="Endpoint"
@@ -109,6 +109,6 @@ export function Deliveries({ endpoints }: { readonly endpoints: readonly Endpoin
       >
         {(rows) => <Table caption="Deliveries, newest first" columns={columns} rows={rows} rowKey={({ id }) => id} />}
       </Paged>
-    </section>
+    </Section>
   );
 }

@@ -8,6 +8,7 @@ import { ErrorNote } from "../../components/error-note.tsx";
 import { CopiedId, Facts } from "../../components/facts.tsx";
 import { Page } from "../../components/page.tsx";
 import { QueryView } from "../../components/query-view.tsx";
+import { Section } from "../../components/section.tsx";
 import { Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { toast } from "../../components/toast.tsx";
@@ -49,8 +50,7 @@ function Detail({ delivery }: { readonly delivery: DeliveryWithBody }) {
     <>
       <Facts facts={facts} />
       {type !== "webhook.test" && <Resend delivery={delivery} />}
-      <section className="flex flex-col gap-4">
-        <h2 className="text-base font-semibold">Attempts</h2>
+      <Section title="Attempts">
         {attempts.length === 0 ? (
           <p className="text-muted">None yet.</p>
         ) : (
@@ -76,7 +76,7 @@ function Detail({ delivery }: { readonly delivery: DeliveryWithBody }) {
             ]}
           />
         )}
-      </section>
+      </Section>
       {body === null ? (
         <p className="text-muted">Its body was deleted: bodies are stored for 7 days.</p>
       ) : (
